@@ -15,7 +15,7 @@ import { existsSync, readFileSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import { UserError } from '../system/user-error.mjs'
 
-const INCLUDE = /^--- @include (\S+)$/gm
+const INCLUDE = /^ *--- @include (\S+)$/gm
 const TYPE = /^--- @type (.+) from (\S+)$/gm
 const HEADER = /^(?:--(?: .*)?\n)+/
 const FLAGS = { '#!lua': 'adds', '#!lua flags=allow-oom': 'frees', '#!lua flags=no-writes': 'reads' }

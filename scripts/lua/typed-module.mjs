@@ -13,7 +13,8 @@ const wrapped = (summary) => summary.map((line) => ` * ${line}`).join('\n')
 function importsOf(scripts, folder) {
   const names = new Map()
   for (const { names: found, from } of scripts.flatMap(({ types }) => types)) {
-    const source = from.startsWith('/') ? relative(folder, from) : from
+    const path = relative(folder, from)
+    const source = !from.startsWith('/') ? from : path.startsWith('.') ? path : `./${path}`
     names.set(source, new Set([...(names.get(source) ?? []), ...found]))
   }
   const rank = ([source]) => `${source.startsWith('.') ? 1 : 0} ${source}`

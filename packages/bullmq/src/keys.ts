@@ -220,7 +220,7 @@ export function queueKeys(namespace: string, queue: string) {
      * (`recovered`), how many bytes the unfinished tasks take (`bytes`), how many repairs the index and the bytes have needed
      * (`drift`), and when both were last compared with the tasks (`comparedAt`, in ms since 1970), when the active tasks of
      * concurrency keys were last counted (`countedAt`), the size of the entries in the outbox (`outboxBytes`), and how the
-     * records of forwarded follow-ups are divided (`forwardedDigits`: outbox/forwarded-steps.ts).
+     * records of forwarded follow-ups are divided (`forwardedDigits`: store/lua/includes/forwarded.lua).
      */
     totals: `${base}:totals`,
     /**
@@ -238,19 +238,19 @@ export function queueKeys(namespace: string, queue: string) {
     uniqueKeys: `${base}:unique-keys`,
     /**
      * Sorted set: the tasks that were deleted soon after their enqueue, by the time of the enqueue
-     * (scripts/includes/ended-tasks/removed-tasks.ts).
+     * (store/lua/includes/removed-tasks.lua).
      */
     recentlyRemoved: `${base}:recently-removed`,
     /** Hash: the tasks that Redis has lost after a process had acknowledged them (acknowledged/note-lost.lua). Kept for a day. */
     lostTasks: `${base}:lost-tasks`,
     /**
      * Hash: records of idempotency keys that have the same lifetime (in s) and were stored in the same period. `bucket` is the beginning
-     * of their keys, and `period` the number of the period (admission/idempotency-steps.ts).
+     * of their keys, and `period` the number of the period (store/lua/includes/idempotency.lua).
      */
     idempotency: (life: string, bucket: string, period: string) => `${base}:idempotency:${life}:${bucket}:${period}`,
     /**
      * Hash: how many records of idempotency keys there are, by the time in s since 1970 by which all of them have expired
-     * (admission/idempotency-steps.ts).
+     * (store/lua/includes/idempotency.lua).
      */
     idempotencyCounts: `${base}:idempotency-counts`,
     /**
@@ -260,7 +260,7 @@ export function queueKeys(namespace: string, queue: string) {
     outbox: `${base}:outbox`,
     /**
      * Set: the records of follow-up tasks that were forwarded to this queue in the same quarter of a day. `digest` is a part of
-     * the follow-ups' digests (outbox/forwarded-steps.ts).
+     * the follow-ups' digests (store/lua/includes/forwarded.lua).
      */
     forwarded: (quarterDay: string, digest: string) => `${base}:forwarded:${quarterDay}:${digest}`,
     /** Hash: by each API key's name, the number of its unfinished tasks that were counted when they were added. */

@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto'
 import { Redis } from 'ioredis'
 import { expect, inject, it, onTestFinished } from 'vitest'
 import { queueKeys } from '../keys.ts'
-import { recordExpiry } from './idempotency-steps.ts'
+import { recordExpiry } from './idempotency-records.ts'
 import { countedUntil, createRecordCounts } from './record-counts.ts'
 
 const DAY_S = 86_400

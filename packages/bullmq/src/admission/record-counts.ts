@@ -8,7 +8,7 @@ import { queueKeys } from '../keys.ts'
 import { mayHaveRun } from '../redis/not-sent.ts'
 import { type Commander, runScript } from '../scripts/script.ts'
 import { countIdempotencyRecordsScript } from '../store/scripts.ts'
-import { recordExpiry } from './idempotency-steps.ts'
+import { recordExpiry } from './idempotency-records.ts'
 
 /**
  * The unit, in seconds, to which expiry times are rounded up, since callers may choose any lifetime. The unit is doubled until a

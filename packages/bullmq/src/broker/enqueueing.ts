@@ -11,11 +11,11 @@ import { assertRoom } from '../admission/member-room.ts'
 import type { MemoryAdmission } from '../admission/memory-admission.ts'
 import type { StartEstimates } from '../admission/start-estimates.ts'
 import { commandErrors, redisErrors } from '../connection.ts'
-import type { StoredStrings } from '../internals/composition/add-arguments.ts'
-import type { Admitted } from '../internals/composition/add-job.ts'
 import { mayHaveRun } from '../redis/not-sent.ts'
 import type { SchemaGuard } from '../schema.ts'
 import type { Commander } from '../scripts/script.ts'
+import type { Admitted } from '../store/add.ts'
+import type { StoredStrings } from '../store/new-task.ts'
 import type { BullmqBroker } from './broker-options.ts'
 import type { QueueTable } from './queue-handles.ts'
 
@@ -179,17 +179,17 @@ export function createEnqueueing(options: EnqueueingOptions): Enqueueing {
   }
 
   const enqueue: Broker['enqueue'] = async (task) => {
-    const { addJob } = queues.of(task.queue)
+    const { addTask } = queues.of(task.queue)
     const stored = storedAs(task)
     try {
       const admitting = admit(task.queue, stored.bytes, [task])
       if (admitting !== undefined) await withRedisErrors(admitting)
     } catch (error) {
-      const recall = (noRoom: BullpenError): Promise<Enqueued> => addJob(task, stored, { ...NOTHING_ADMITTED, noRoom })
+      const recall = (noRoom: BullpenError): Promise<Enqueued> => addTask(task, stored, { ...NOTHING_ADMITTED, noRoom })
       return rememberedOr(error, [task], recall)
     }
     const about = admitted(task)
-    const adding = addJob(task, stored, about)
+    const adding = addTask(task, stored, about)
     if (task.idempotency !== undefined && records !== undefined) settleRecord(records.expect(task), adding)
     if (about.noRoom !== undefined) noteUnremembered(task.queue, adding)
     const enqueued = await withCommandErrors(adding)
@@ -211,18 +211,18 @@ export function createEnqueueing(options: EnqueueingOptions): Enqueueing {
     async enqueueAll(tasks) {
       const queue = queueOfAll(tasks)
       if (queue === undefined) return []
-      const { addAllJobs } = queues.of(queue)
+      const { addAllTasks } = queues.of(queue)
       const all = mapTasks(tasks, (task) => ({ task, stored: storedAs(task) }))
       const allBytes = all.reduce((sum, { stored }) => sum + stored.bytes, 0)
       try {
         await withRedisErrors(Promise.resolve(admit(queue, allBytes, tasks)))
       } catch (error) {
         return rememberedOr(error, tasks, (noRoom) =>
-          addAllJobs(all.map(({ task, stored }) => ({ task, stored, admitted: { ...NOTHING_ADMITTED, noRoom } }))),
+          addAllTasks(all.map(({ task, stored }) => ({ task, stored, admitted: { ...NOTHING_ADMITTED, noRoom } }))),
         )
       }
       const jobs = all.map(({ task, stored }) => ({ task, stored, admitted: admitted(task) }))
-      const adding = addAllJobs(jobs)
+      const adding = addAllTasks(jobs)
       countRecords(tasks, adding)
       if (jobs.some((job) => job.admitted.noRoom !== undefined)) noteUnremembered(queue, adding)
       const enqueued = await withCommandErrors(adding)

@@ -3,19 +3,18 @@ import { BullpenError, type Log } from '@bullpen/contract'
 import { readTaskId } from '@bullpen/contract/internal'
 import { Queue } from 'bullmq'
 import { blockingConnection } from '../connection.ts'
-import { type AddAllJobs, allJobsAdder } from '../internals/composition/add-all-jobs.ts'
-import { type AddJob, jobAdder } from '../internals/composition/add-job.ts'
 import { backendFactory } from '../internals/composition/backend.ts'
 import { prefixOf, type QueueKeys, queueKeys } from '../keys.ts'
 import { openStreamFollower, type StreamFollower } from '../redis/stream-follower.ts'
 import type { Commander } from '../scripts/script.ts'
+import { type AddAllTasks, type AddTask, allTasksAdder, taskAdder } from '../store/add.ts'
 import { type CompletionListener, openCompletionListener } from '../waiting/completion-listener.ts'
 
 export interface QueueHandles {
   readonly name: string
   readonly queue: Queue
-  readonly addJob: AddJob
-  readonly addAllJobs: AddAllJobs
+  readonly addTask: AddTask
+  readonly addAllTasks: AddAllTasks
   readonly keys: QueueKeys
   readonly completions: CompletionListener
 }
@@ -92,8 +91,8 @@ function openQueueHandles(name: string, options: QueueTableOptions, follower: St
   return {
     name,
     queue,
-    addJob: jobAdder(redis, keys.base),
-    addAllJobs: allJobsAdder(redis, keys.base),
+    addTask: taskAdder(redis, keys.base),
+    addAllTasks: allTasksAdder(redis, keys.base),
     keys,
     completions: openCompletionListener({ redis, keys, follower }),
   }

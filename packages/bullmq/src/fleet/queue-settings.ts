@@ -24,7 +24,7 @@ import {
 } from '../internals/turns/key-limits.ts'
 import { addLimiterReads, decodeLimiters } from '../internals/turns/limiters/limiter-reads.ts'
 import type { QueueKeys } from '../keys.ts'
-import { CLOSED_BY_OUTBOX } from '../outbox/outbox-steps.ts'
+import { CLOSED_BY_OUTBOX } from '../outbox/outbox-bounds.ts'
 import { applySettingsScript } from '../scripts/fleet/apply-settings.ts'
 import { type Commander, runScript } from '../scripts/script.ts'
 

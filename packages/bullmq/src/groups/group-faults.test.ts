@@ -8,7 +8,6 @@ import { Redis } from 'ioredis'
 import { expect, inject, it, onTestFinished } from 'vitest'
 import { z } from 'zod'
 import { openPatientBroker } from '../broker/patient-broker.fixture.ts'
-import { FORWARDING } from '../internals/composition/composed-scripts.ts'
 import { scriptProxy } from '../internals/index-model/script-proxy.fixture.ts'
 import { groupEndedChannel, groupKeys, groupsKey, queueKeys } from '../keys.ts'
 import { visitRegistry } from '../leader/visit-registry.ts'
@@ -22,6 +21,7 @@ import {
   deleteEntriesScript,
   deleteGroupEntriesScript,
   endMembersScript,
+  forwardScript,
   storeRuleScript,
 } from '../store/scripts.ts'
 import { groupDeliveries } from './group-deliveries.ts'
@@ -30,10 +30,9 @@ import { createGroupStore } from './group-store.ts'
 
 const task = defineTask({ name: 'work.item', queue: 'work', input: z.object({}) })
 
-const add = FORWARDING.get('addStandardJob')?.lua ?? ''
 const ENQUEUE = {
   'claims members': claimGroupEntriesScript.lua,
-  'adds a member': add,
+  'adds a member': forwardScript.lua,
   'deletes delivered members': deleteGroupEntriesScript.lua,
 }
 const CANCEL = {
@@ -46,7 +45,7 @@ const CANCEL = {
 }
 
 const { 'stores the rule': _, ...DELIVER } = CANCEL
-const FOLLOW = { ...DELIVER, 'adds the follow-up': add }
+const FOLLOW = { ...DELIVER, 'adds the follow-up': forwardScript.lua }
 
 const cases = (steps: Readonly<Record<string, string>>) =>
   Object.entries(steps).flatMap(([step, lua]) => (['before', 'after'] as const).map((when) => ({ step, lua, when })))

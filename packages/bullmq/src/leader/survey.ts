@@ -1,7 +1,7 @@
 // Surveys one queue for the leader, with one script.
 import { THROTTLE_MARK } from '../internals/throttle.ts'
 import type { QueueKeys } from '../keys.ts'
-import { CLOSED_BY_OUTBOX } from '../outbox/outbox-steps.ts'
+import { CLOSED_BY_OUTBOX } from '../outbox/outbox-bounds.ts'
 import { type Commander, runScript } from '../scripts/script.ts'
 import { surveyQueueScript } from '../store/scripts.ts'
 

@@ -3,7 +3,6 @@ import type { TaskId } from '@bullpen/contract'
 import { forwardedTask, releaseDigest } from '@bullpen/engine/internal'
 import { sha256 } from '@bullpen/engine/node'
 import type { Deliveries } from './deliveries.ts'
-import { MAX_DIGITS } from './forwarded-steps.ts'
 import type { TaskEntry } from './outbox-entry.ts'
 import type { TargetQueues } from './target-queues.ts'
 
@@ -16,9 +15,10 @@ export interface FollowUpDeliveryOptions {
   readonly onRefused: (refused: { readonly queue: string; readonly error: unknown }) => void
 }
 
-/** The part of the digest that the id does not contain, as the record that forwarded-steps.ts describes. */
+/** The part of the digest that the id does not contain, as the record that ../store/lua/includes/forwarded.lua describes. */
 const NUMBER_AT = 10
 const BUCKET_AT = 18
+const MAX_DIGITS = 5
 
 /**
  * Returns the delivery of follow-up tasks. The tasks of one call are added independently of each other, each in a script of its own,

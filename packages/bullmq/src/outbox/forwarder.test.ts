@@ -3,18 +3,17 @@ import { followUp } from '@bullpen/contract'
 import { planFollowUps } from '@bullpen/engine/internal'
 import { eventually } from '@bullpen/testkit'
 import { expect, it, onTestFinished } from 'vitest'
-import { COMPOSED, FORWARDING } from '../internals/composition/composed-scripts.ts'
+import { COMPOSED } from '../internals/composition/composed-scripts.ts'
 import { scriptProxy } from '../internals/index-model/script-proxy.fixture.ts'
 import { setup, short } from '../setup.fixture.ts'
-import { claimEntriesScript, deleteEntriesScript } from '../store/scripts.ts'
+import { claimEntriesScript, deleteEntriesScript, forwardScript } from '../store/scripts.ts'
 import type { Deliveries } from './deliveries.ts'
 import { createForwarder, type Outbox, PAGE_SIZE } from './forwarder.ts'
 import { catalogue, openQueues, target } from './outbox.fixture.ts'
 
-const add = FORWARDING.get('addStandardJob')?.lua ?? ''
 const STEPS = {
   'claims entries': claimEntriesScript.lua,
-  'adds a task': add,
+  'adds a task': forwardScript.lua,
   'deletes entries': deleteEntriesScript.lua,
 }
 

@@ -2,7 +2,7 @@
 //
 // The protocol, for each page of entries:
 //   1. One script claims the entries, so that one process at a time delivers them (claim-entries.lua).
-//   2. Each entry is delivered by one script on its target's shard, which also stores that it was (./forwarded-steps.ts).
+//   2. Each entry is delivered by one script on its target's shard, which also stores that it was (../store/lua/includes/forwarded.lua).
 //   3. One script deletes the delivered entries (delete-entries.lua).
 //
 // A process that dies after step 1 or 2 leaves claimed entries, and one that dies before step 1 leaves fresh ones. The leader looks
@@ -23,8 +23,8 @@ import { pauseAfterPage } from '../scripts/pause-after-page.ts'
 import { type Commander, runScript } from '../scripts/script.ts'
 import { claimEntriesScript, deleteEntriesScript } from '../store/scripts.ts'
 import { type Claimed, type Deliveries, deliverEach } from './deliveries.ts'
+import { CLOSED_BY_OUTBOX, MAX_OUTBOX_BYTES, MAX_OUTBOX_ENTRIES } from './outbox-bounds.ts'
 import { parseEntry } from './outbox-entry.ts'
-import { CLOSED_BY_OUTBOX, MAX_OUTBOX_BYTES, MAX_OUTBOX_ENTRIES } from './outbox-steps.ts'
 
 /** The maximum number of fresh entries in a page, and of entries that were left. */
 export const PAGE_SIZE = 100

@@ -7,7 +7,7 @@ import { LEADER_TIMES } from '../leader/leader.ts'
 import { countRemaining } from '../queries/counts.ts'
 import { silent } from '../setup.fixture.ts'
 import { openQueues } from './outbox.fixture.ts'
-import { CLOSED_BY_OUTBOX, MAX_OUTBOX_BYTES, MAX_OUTBOX_ENTRIES } from './outbox-steps.ts'
+import { CLOSED_BY_OUTBOX, MAX_OUTBOX_BYTES, MAX_OUTBOX_ENTRIES } from './outbox-bounds.ts'
 
 const command = (action: 'pause' | 'resume', sequence: number) =>
   ({ id: `c${sequence}`, spec: { action, queue: 'source' }, by: 'ann', sequence: `${sequence}`, at: 0 }) as const

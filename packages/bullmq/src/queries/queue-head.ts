@@ -2,7 +2,7 @@
 import type { QueueHead } from '@bullpen/engine/internal'
 import { THROTTLE_MARK } from '../internals/throttle.ts'
 import type { QueueKeys } from '../keys.ts'
-import { CLOSED_BY_OUTBOX } from '../outbox/outbox-steps.ts'
+import { CLOSED_BY_OUTBOX } from '../outbox/outbox-bounds.ts'
 import { type Commander, runScript } from '../scripts/script.ts'
 import { readHeadScript } from '../store/scripts.ts'
 

@@ -6,7 +6,7 @@ import { eventually } from '@bullpen/testkit'
 import { expect, onTestFinished, test } from 'vitest'
 import { openPatientBroker } from '../broker/patient-broker.fixture.ts'
 import { fleetRig, pool, status } from '../fleet/fleet.fixture.ts'
-import { CLOSED_BY_OUTBOX } from '../outbox/outbox-steps.ts'
+import { CLOSED_BY_OUTBOX } from '../outbox/outbox-bounds.ts'
 import { silent } from '../setup.fixture.ts'
 
 async function rig() {

@@ -7,7 +7,7 @@ import { decodeDrain } from '../fleet/queue-settings.ts'
 import { readWorkers } from '../fleet/registry.ts'
 import { THROTTLE_MARK } from '../internals/throttle.ts'
 import { type FleetKeys, fleetKeys, type QueueKeys } from '../keys.ts'
-import { CLOSED_BY_OUTBOX } from '../outbox/outbox-steps.ts'
+import { CLOSED_BY_OUTBOX } from '../outbox/outbox-bounds.ts'
 import { type Commander, runScript } from '../scripts/script.ts'
 import { readWaitScript } from '../store/scripts.ts'
 

@@ -16,12 +16,8 @@ export interface CalledScript {
   readonly name: string
   readonly numberOfKeys: number
   readonly lua: string
-  /**
-   * If a call may already have reached Redis, it has one more argument after this number of keys and arguments, so that the script
-   * can look for the effect of the first run. Such a call has '' in place of each argument that is missing before the mark. By
-   * default, calls are not marked.
-   */
-  readonly markAt?: number | undefined
+  /** Whether a call that may already have reached Redis has one more argument at its end, so that the script can look for its effect. */
+  readonly marksRepeats?: boolean
 }
 
 /** The argument that marks a call that may be a repeat. */
@@ -42,7 +38,6 @@ export function scriptCall(client: Commander, script: CalledScript): ScriptCall 
   const callWithText = withText(client, script)
   if (isCluster(client)) return callWithText
   const beginningOf = commonBeginnings(['EVALSHA', hash('sha1', script.lua), script.numberOfKeys])
-  const { markAt } = script
   let known: Redis['stream'] | undefined
   return (args) => {
     if (client.stream !== known) {
@@ -51,7 +46,7 @@ export function scriptCall(client: Commander, script: CalledScript): ScriptCall 
     }
     const { text, keys } = beginningOf(args, script.numberOfKeys)
     const bytes = encodeArguments(`*${HEAD_LENGTH + args.length}${END}${text}`, args, keys.length)
-    const command = markAt === undefined ? new EncodedCommand(bytes) : new MarkedCommand(bytes, markAt + HEAD_LENGTH)
+    const command = script.marksRepeats ? new MarkedCommand(bytes) : new EncodedCommand(bytes)
     const reply = client.sendCommand(command) as Promise<unknown>
     return reply.catch((error: Error) => {
       if (error.message.startsWith('NOSCRIPT')) return callWithText(args)
@@ -80,26 +75,20 @@ class EncodedCommand extends Command {
 
 /** A call that is marked when it is sent for the second time. */
 class MarkedCommand extends EncodedCommand {
-  readonly #markAt: number
   #wasSent = false
-
-  constructor(bytes: Buffer, markAt: number) {
-    super(bytes)
-    this.#markAt = markAt
-  }
 
   override toWritable(): Buffer {
     const bytes = super.toWritable()
-    if (this.#wasSent) return markedCommand(bytes, this.#markAt)
+    if (this.#wasSent) return markedCommand(bytes)
     this.#wasSent = true
     return bytes
   }
 }
 
-function withText(client: Commander, { name, markAt }: CalledScript): ScriptCall {
+function withText(client: Commander, { name, marksRepeats }: CalledScript): ScriptCall {
   // ioredis adds defined commands as methods, which its types can't know.
   const commands = client as unknown as Readonly<Record<string, (args: readonly ScriptArgument[]) => Promise<unknown>>>
-  return (args) => commands[name]?.(markedAt(markAt, args)) as Promise<unknown>
+  return (args) => commands[name]?.(marksRepeats ? [...args, MARK] : args) as Promise<unknown>
 }
 
 const END = '\r\n'
@@ -161,20 +150,11 @@ function commonLength(keys: readonly ScriptArgument[], args: readonly ScriptArgu
   return length
 }
 
-/** Returns a script's keys and arguments with the mark of a possible repeat, unless its calls are not marked or this one already is. */
-export function markedAt<Arg>(markAt: number | undefined, args: readonly Arg[]): readonly (Arg | string)[] {
-  if (markAt === undefined || args.length > markAt) return args
-  return [...args, ...Array.from({ length: markAt - args.length }, () => ''), MARK]
-}
-
-/** Appends the mark of a repeat, if it is missing, to an encoded command, which begins with the number of its arguments. */
-export function markedCommand(command: Buffer, markAt: number): Buffer {
+/** Appends the mark of a repeat to an encoded command, which begins with the number of its arguments. */
+export function markedCommand(command: Buffer): Buffer {
   const end = command.indexOf(END)
   const count = Number(command.subarray(1, end).toString())
-  if (count > markAt) return command
-  const missing = `$0${END}${END}`.repeat(markAt - count)
-  const added = `${missing}$${MARK.length}${END}${MARK}${END}`
-  return Buffer.concat([Buffer.from(`*${markAt + 1}`), command.subarray(end), Buffer.from(added)])
+  return Buffer.concat([Buffer.from(`*${count + 1}`), command.subarray(end), Buffer.from(encodeText(MARK))])
 }
 
 function join(parts: readonly (string | Buffer)[]): Buffer {

@@ -1,6 +1,6 @@
 // Stores schedules in Redis, each under the hash tag of its task's queue, so that one script can enqueue a tick's task and move the
 // schedule past the tick, even in a Redis Cluster.
-import type { NewTask, PayloadCodec } from '@bullpen/engine'
+import type { PayloadCodec } from '@bullpen/engine'
 import {
   envelopeText,
   FORGET_EDITION_MS,
@@ -10,12 +10,16 @@ import {
   type ScheduleWrite,
   type StoredSchedule,
 } from '@bullpen/engine/internal'
-import { type Add, addKeys, addOf } from '../internals/composition/add-arguments.ts'
 import { queueKeys, scheduleEditionsKey } from '../keys.ts'
 import { registeredQueues } from '../leader/queue-registry.ts'
-import { runScheduleScript } from '../scripts/schedules/run-schedule.ts'
 import { type Commander, runScript } from '../scripts/script.ts'
-import { declareSchedulesScript, readSchedulesScript, writeScheduleScript } from '../store/scripts.ts'
+import { NO_CONDITIONS, newTaskArguments } from '../store/new-task.ts'
+import {
+  declareSchedulesScript,
+  readSchedulesScript,
+  runScheduleScript,
+  writeScheduleScript,
+} from '../store/scripts.ts'
 import { lastStatuses } from './run-statuses.ts'
 import { encodeRecord, parseStored } from './stored-record.ts'
 import { readTroubleCounts } from './trouble-watch.ts'
@@ -59,9 +63,10 @@ export function createScheduleStore(options: ScheduleStoreOptions): ScheduleStor
     const args = { name, expected, token, record: encodeRecord(record, codec), wakeAt, notBefore }
     if (add === undefined) return call(() => runScript(redis, writeScheduleScript, keys, args))
     const { base } = keys
-    const { script, own, extra } = addOfTick(add, codec)
-    const adding = { ...args, base, script, keys: JSON.stringify(addKeys(base)[script]) }
-    return call(() => runScript(redis, runScheduleScript, keys, adding, [...own, ...extra]))
+    // The task of a tick is not subject to the queue's limits.
+    const stored = { data: envelopeText(add, codec), followUps: followUpLines(add.followUps, codec) }
+    const task = newTaskArguments(add, stored, NO_CONDITIONS)
+    return call(() => runScript(redis, runScheduleScript, keys, { ...args, base }, task))
   }
 
   return {
@@ -100,10 +105,4 @@ export function createScheduleStore(options: ScheduleStoreOptions): ScheduleStor
     },
     troubles: (queue) => call(() => readTroubleCounts(redis, queueKeys(namespace, queue))),
   }
-}
-
-/** Returns the add of a tick's task, which is not subject to the queue's limits. */
-function addOfTick(task: NewTask, codec: PayloadCodec | undefined): Add {
-  const stored = { data: envelopeText(task, codec), followUps: followUpLines(task.followUps, codec) }
-  return addOf(task, stored, { limits: undefined, expectedStartAt: undefined, hasRoom: true })
 }

@@ -14,7 +14,7 @@ it('every script, also each composed one, begins with #!lua', () => {
 
 it('only a script that adds something new is refused by a full Redis', () => {
   expect(namesWith('#!lua').toSorted()).toEqual([
-    'add-all',
+    'add',
     'add-members',
     ...['addDelayedJob', 'addJobScheduler', 'addLog', 'addParentJob', 'addPrioritizedJob', 'addStandardJob'],
     'claim-namespace',

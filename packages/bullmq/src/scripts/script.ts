@@ -163,13 +163,19 @@ type Argument = string | number | Buffer
 
 type Command = (args: readonly Argument[]) => unknown
 
+/** Defines a script as a command on a client, which then sends its text once for each connection. */
+export function defineOn(commander: Pick<Commander, 'defineCommand'>, script: DefinedScript): void {
+  const { name, numberOfKeys, lua } = script
+  commander.defineCommand(name, { numberOfKeys, lua })
+}
+
+type DefinedScript = Pick<Script<string, string, unknown>, 'name' | 'numberOfKeys' | 'lua'>
+
 /** Returns the script's command on a client. The command sends EVALSHA, and EVAL if Redis does not know the script. */
-function commandOf(
-  commander: Commander | ChainableCommander,
-  { name, numberOfKeys, lua }: Pick<Script<string, string, unknown>, 'name' | 'numberOfKeys' | 'lua'>,
-): Command {
+function commandOf(commander: Commander | ChainableCommander, script: DefinedScript): Command {
+  const { name } = script
   // ioredis adds defined commands as methods, which its types can't know.
   const commands = commander as unknown as Record<string, Command | undefined> & Pick<Commander, 'defineCommand'>
-  if (commands[name] === undefined) commands.defineCommand(name, { numberOfKeys, lua })
+  if (commands[name] === undefined) defineOn(commands, script)
   return (args) => (commands[name] as Command).call(commands, args)
 }

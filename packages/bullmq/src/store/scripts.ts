@@ -6,6 +6,7 @@ import type { SubjectState } from '../orphans/subject.ts'
 import type { OutboxSpanReply } from '../outbox/outbox-span.ts'
 import type { RunReply } from '../runs/run-change.ts'
 import { luaScript } from '../scripts/script.ts'
+import type { AddReply } from './add.ts'
 
 export const DECODE_JSON = `
 local function decode_json(text)
@@ -53,6 +54,79 @@ local function leave_fingerprint(home, id, stored)
   local set = home .. 'fingerprint:' .. fingerprint
   if redis.call('ZREM', set, id) == 1 and redis.call('EXISTS', set) == 0 then
     redis.call('HDEL', home .. 'fingerprints', fingerprint)
+  end
+end
+`
+
+export const FORWARDED = `
+local function whole(number)
+  return string.format('%.0f', number)
+end
+local function micros()
+  local time = redis.call('TIME')
+  return time[1] * 1000000 + time[2]
+end
+local function millis()
+  return math.floor(micros() / 1000)
+end
+local PERIOD_S, EARLIER_PERIODS = 21600, 4
+local MIN_DIGITS, MAX_DIGITS = '3', '5'
+local FULL = 512
+local SPARSE = 16
+local function digits_in(noted, period)
+  return string.match(noted, ' ' .. period .. ':(%d+)')
+end
+local function records_in(bucket, period, digits)
+  return base .. 'forwarded:' .. period .. ':' .. string.sub(bucket, 1, digits)
+end
+local function read_periods(task)
+  local number, bucket = string.match(task.forwarded, '^(%S+) (%S+)$')
+  local noted = redis.call('HGET', base .. 'totals', 'forwardedDigits') or ''
+  return number, bucket, noted, math.floor(millis() / 1000 / PERIOD_S)
+end
+local function recall_forwarded(task)
+  local number, bucket, noted, now = read_periods(task)
+  for period = now, now - EARLIER_PERIODS, -1 do
+    for digits in string.gmatch(digits_in(noted, period) or MIN_DIGITS, '%d') do
+      if redis.call('SISMEMBER', records_in(bucket, period, digits), number) == 1 then
+        return ADDED
+      end
+    end
+  end
+  return nil
+end
+local function note_digits(noted, now, used)
+  local others = ''
+  for period = now - EARLIER_PERIODS, now - 1 do
+    local digits = digits_in(noted, period)
+    if digits then
+      others = others .. ' ' .. period .. ':' .. digits
+    end
+  end
+  redis.call('HSET', base .. 'totals', 'forwardedDigits', others .. ' ' .. now .. ':' .. used)
+end
+local function remember_forwarded(task)
+  local number, bucket, noted, now = read_periods(task)
+  local used, before = digits_in(noted, now), digits_in(noted, now - 1)
+  if before and not used then
+    used = string.sub(before, -1)
+    if used ~= MIN_DIGITS and redis.call('SCARD', records_in(bucket, now - 1, used)) < SPARSE then
+      used = used - 1
+    end
+    if before ~= MIN_DIGITS then
+      note_digits(noted, now, used)
+    end
+  end
+  used = used or MIN_DIGITS
+  local digits = string.sub(used, -1)
+  local records = records_in(bucket, now, digits)
+  redis.call('SADD', records, number)
+  local count = redis.call('SCARD', records)
+  if count == 1 then
+    redis.call('EXPIREAT', records, (now + EARLIER_PERIODS + 1) * PERIOD_S)
+  end
+  if count >= FULL and digits < MAX_DIGITS then
+    note_digits(noted, now, used .. digits + 1)
   end
 end
 `
@@ -194,6 +268,106 @@ local function next_task(base)
 end
 `
 
+export const OUTBOX = `
+local function whole(number)
+  return string.format('%.0f', number)
+end
+local function micros()
+  local time = redis.call('TIME')
+  return time[1] * 1000000 + time[2]
+end
+local function millis()
+  return math.floor(micros() / 1000)
+end
+local MAX_OUTBOX_ENTRIES, MAX_OUTBOX_BYTES = 10000, 33554432
+local CLOSED_BY_OUTBOX = 'outbox'
+local END_LETTERS = { completed = 'c', dead = 'd', cancelled = 'x', expired = 'e', removed = 'r' }
+local NEXT, HANDLER_SLOT, OWN_COMPENSATION_SLOT = 'n', 'h', 'c'
+local function is_released(letter, status)
+  if letter == 's' then
+    return status == 'completed'
+  end
+  return letter == 'e' and status ~= 'removed' or letter == 'f' and (status == 'dead' or status == 'expired')
+end
+local function write_outbox(home, id, status, result, own)
+  local job, outbox = home .. id, home .. 'outbox'
+  local lines, compensations, enqueued_at, group, compensated =
+    unpack(redis.call('HMGET', job, 'followUps', 'compensations', 'timestamp', 'group', 'compensated'))
+  own = own or ''
+  local bytes, is_unkept, head = 0, false, nil
+  local function write(entry)
+    redis.call('XADD', outbox, '*', 'e', entry)
+    bytes = bytes + #entry
+  end
+  local function add(slot, template)
+    write(head .. slot .. ' ' .. template)
+  end
+  local function add_chain(slot, templates)
+    local last = table.remove(templates)
+    local others = #templates > 0 and '\\n' .. NEXT .. table.concat(templates, '\\n' .. NEXT) or ''
+    add(slot, last .. others)
+  end
+  if group then
+    local run = string.match(group, '^run%-%S+') or string.match(group, '^reduce%-%S+')
+    local passes_on = run and status == 'completed' and result
+    is_unkept = passes_on
+      or run and status == 'cancelled' and redis.call('EXISTS', home .. 'cancelled-group:' .. run) == 1
+    write('g ' .. group .. ' ' .. END_LETTERS[status] .. (passes_on and '\\n' .. result or ''))
+  end
+  if lines or compensations or own ~= '' then
+    head = 't ' .. id .. ' ' .. enqueued_at .. ' ' .. redis.call('HINCRBY', job, 'ends', 1) .. ' '
+  end
+  local kept, next_ones = {}, {}
+  for letter, identity, template in string.gmatch(lines or '', '(%a)([^{\\n]*)({[^\\n]+)') do
+    if letter == NEXT then
+      next_ones[#next_ones + 1] = template
+    else
+      kept[#kept + 1] = letter .. identity .. template
+      if is_released(letter, status) then
+        add(letter .. #kept, template)
+      end
+    end
+  end
+  local number = 0
+  for template in string.gmatch(own, '%a([^\\n]+)') do
+    number = number + 1
+    add(HANDLER_SLOT .. number, template)
+  end
+  if #next_ones > 0 then
+    add_chain(NEXT, next_ones)
+  end
+  if compensations and status ~= 'completed' then
+    local templates = {}
+    for template in string.gmatch(compensations, '%S+ ([^\\n]+)') do
+      templates[#templates + 1] = template
+    end
+    add_chain(OWN_COMPENSATION_SLOT, templates)
+    redis.call('HSET', job, 'compensated', whole(millis()))
+  end
+  if compensations then
+    redis.call('HDEL', job, 'compensations')
+  end
+  if compensated and status == 'completed' then
+    redis.call('HDEL', job, 'compensated')
+  end
+  if lines and (status ~= 'dead' or #kept == 0) then
+    redis.call('HDEL', job, 'followUps')
+  elseif #next_ones > 0 then
+    redis.call('HSET', job, 'followUps', table.concat(kept, '\\n'))
+  end
+  if bytes == 0 then
+    return is_unkept
+  end
+  local total = redis.call('HINCRBY', home .. 'totals', 'outboxBytes', bytes)
+  if total >= MAX_OUTBOX_BYTES or redis.call('XLEN', outbox) >= MAX_OUTBOX_ENTRIES then
+    if redis.call('HSETNX', home .. 'meta', 'paused', CLOSED_BY_OUTBOX) == 1 then
+      redis.call('DEL', home .. 'marker')
+    end
+  end
+  return is_unkept
+end
+`
+
 export const RANK_IN_SET = `
 local function is_after(id, other)
   for at = 1, math.min(#id, #other) do
@@ -219,7 +393,7 @@ local function rank_in(set, score, id)
 end
 `
 
-export const SCHEDULE_WRITE = `
+export const REMOVED_TASKS = `
 local function whole(number)
   return string.format('%.0f', number)
 end
@@ -230,31 +404,38 @@ end
 local function millis()
   return math.floor(micros() / 1000)
 end
-local function refusal()
-  local stored = redis.call('HGET', schedules, name)
-  local found = stored and string.match(stored, '^(%S*) ') or ''
-  if found == token or (record == '' and not stored) then
-    return 'written'
-  end
-  if found ~= expected then
-    return 'conflict'
-  end
-  if notBefore ~= '' and millis() < tonumber(notBefore) then
-    return 'early'
-  end
-end
-local function write_schedule()
-  if record == '' then
-    redis.call('HDEL', schedules, name)
-    redis.call('ZREM', scheduleTimes, name)
+local REPEATS_WITHIN_MS = 20000
+local TRIM_AT_ONCE = 1000
+local trimmed, has_removed = {}, nil
+local function remember_removal(home, member, at)
+  local now = millis()
+  local oldest, set = now - REPEATS_WITHIN_MS, home .. 'recently-removed'
+  if at and at < oldest then
     return
   end
-  redis.call('HSET', schedules, name, token .. ' ' .. record)
-  if wakeAt == '' then
-    redis.call('ZREM', scheduleTimes, name)
-  else
-    redis.call('ZADD', scheduleTimes, wakeAt, name)
+  redis.call('ZADD', set, whole(math.min(at or now, now)), member)
+  if trimmed[home] then
+    return
   end
+  trimmed[home] = true
+  local old = redis.call('ZRANGE', set, '-inf', '(' .. whole(oldest), 'BYSCORE', 'LIMIT', 0, TRIM_AT_ONCE)
+  if #old > 0 then
+    redis.call('ZREM', set, unpack(old))
+  end
+  redis.call('PEXPIRE', set, REPEATS_WITHIN_MS)
+end
+local function was_removed(task)
+  if has_removed == nil then
+    has_removed = redis.call('EXISTS', base .. 'recently-removed') == 1
+  end
+  if not has_removed then
+    return false, false
+  end
+  local member = task.id .. ' ' .. task.caller
+  if task.unique and redis.call('ZSCORE', base .. 'recently-removed', member .. ' r') then
+    return true, true
+  end
+  return redis.call('ZSCORE', base .. 'recently-removed', member), false
 end
 `
 
@@ -271,6 +452,30 @@ local function stored_reply(key, request)
 end
 local function store_reply(key, request, reply, keepMs)
   redis.call('SET', key, cmsgpack.pack({ request, reply }), 'PX', keepMs)
+end
+`
+
+export const TASK_CHARGE = `
+local TASK_OVERHEAD_BYTES = 512
+local function stored_bytes_of(job)
+  local at_end = redis.call('HGET', job, 'atEnd')
+  local bytes = redis.call('HSTRLEN', job, 'data') + TASK_OVERHEAD_BYTES
+  if at_end and string.sub(at_end, 1, 1) == '+' then
+    bytes = bytes + redis.call('HSTRLEN', job, 'followUps') + redis.call('HSTRLEN', job, 'compensations')
+  end
+  return bytes, at_end
+end
+local function charge(home, job, sign)
+  local bytes, at_end = stored_bytes_of(job)
+  redis.call('HINCRBY', home .. 'totals', 'bytes', sign * bytes)
+  if not at_end then
+    return false
+  end
+  local name = string.sub(at_end, 2)
+  if name ~= '' and redis.call('HINCRBY', home .. 'api-key-tasks', name, sign) <= 0 then
+    redis.call('HDEL', home .. 'api-key-tasks', name)
+  end
+  return string.sub(at_end, 1, 1) == '+'
 end
 `
 
@@ -6885,6 +7090,946 @@ end
 })
 
 /**
+ * Enqueues the task of a schedule's tick, and moves the schedule past the tick. A second call with the same arguments changes nothing and
+ * returns the same. The first arguments are described in schedule-write.lua.
+ */
+export const runScheduleScript = luaScript<
+  'schedules' | 'scheduleTimes' | 'settings',
+  'name' | 'expected' | 'token' | 'record' | 'wakeAt' | 'notBefore' | 'base',
+  WriteResult
+>({
+  name: 'run-schedule',
+  keys: ['schedules', 'scheduleTimes', 'settings'],
+  args: ['name', 'expected', 'token', 'record', 'wakeAt', 'notBefore', 'base'],
+  lua: `#!lua
+local schedules, scheduleTimes, settings = KEYS[1], KEYS[2], KEYS[3]
+local name, expected, token, record, wakeAt, notBefore = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
+local base = ARGV[7]
+local function whole(number)
+  return string.format('%.0f', number)
+end
+local function micros()
+  local time = redis.call('TIME')
+  return time[1] * 1000000 + time[2]
+end
+local function millis()
+  return math.floor(micros() / 1000)
+end
+local function refusal()
+  local stored = redis.call('HGET', schedules, name)
+  local found = stored and string.match(stored, '^(%S*) ') or ''
+  if found == token or (record == '' and not stored) then
+    return 'written'
+  end
+  if found ~= expected then
+    return 'conflict'
+  end
+  if notBefore ~= '' and millis() < tonumber(notBefore) then
+    return 'early'
+  end
+end
+local function write_schedule()
+  if record == '' then
+    redis.call('HDEL', schedules, name)
+    redis.call('ZREM', scheduleTimes, name)
+    return
+  end
+  redis.call('HSET', schedules, name, token .. ' ' .. record)
+  if wakeAt == '' then
+    redis.call('ZREM', scheduleTimes, name)
+  else
+    redis.call('ZADD', scheduleTimes, wakeAt, name)
+  end
+end
+local FIELDS = 10
+local TASK_OVERHEAD_BYTES = 512
+local function read_task(at)
+  local task = {
+    id = ARGV[at],
+    name = ARGV[at + 1],
+    data = ARGV[at + 2],
+    options = ARGV[at + 3],
+    enqueued_at = ARGV[at + 4],
+    caller = ARGV[at + 5],
+    limits = ARGV[at + 6],
+    max_events = ARGV[at + 7],
+    event = ARGV[at + 8],
+  }
+  local first = at + FIELDS
+  local last = first + 2 * tonumber(ARGV[first - 1])
+  for i = first, last - 1, 2 do
+    task[ARGV[i]] = ARGV[i + 1]
+  end
+  return task, last
+end
+local function bytes_of(task)
+  return #task.data + #(task.followUps or '') + TASK_OVERHEAD_BYTES
+end
+local function append(list, name, value)
+  list[#list + 1] = name
+  list[#list + 1] = value
+end
+local function store_hash(task)
+  local fields = { 'name', task.name, 'data', task.data, 'opts', task.options, 'timestamp', task.enqueued_at }
+  append(fields, 'delay', task.delay or '0')
+  append(fields, 'priority', task.priority or '0')
+  if task.caller ~= '' then
+    append(fields, 'caller', task.caller)
+  end
+  if task.max_events ~= '' then
+    append(fields, 'events', task.max_events)
+  end
+  for _, name in ipairs({ 'tags', 'lane', 'group', 'followUps' }) do
+    if task[name] then
+      append(fields, name, task[name])
+    end
+  end
+  if task.replaced then
+    append(fields, 'replaced', '1')
+  end
+  local is_followed, name = task.followUps or task.group, task.counted_for
+  if is_followed or name then
+    append(fields, 'atEnd', (is_followed and '+' or '-') .. (name or ''))
+  end
+  redis.call('HSET', base .. task.id, unpack(fields))
+end
+local ADDED, REPLACED = 1, 2
+local count, bytes = 0, 0
+local is_all, is_repeat, stored_bytes = false, false, nil
+local rare, created
+local MAX_BULLMQ_EVENTS = '10000'
+local DELAYED_STEP, PRIORITY_STEP = 0x1000, 0x100000000
+local waiting, may_wake, has_delayed, queue_settings = {}, false, false, nil
+local function read_settings()
+  queue_settings = redis.call('HMGET', base .. 'meta', 'paused', 'concurrency', 'opts.maxLenEvents')
+  if not queue_settings[3] then
+    queue_settings[3] = MAX_BULLMQ_EVENTS
+    redis.call('HSET', base .. 'meta', 'opts.maxLenEvents', MAX_BULLMQ_EVENTS)
+  end
+end
+local function add_bullmq_event(name, id, ...)
+  redis.call('XADD', base .. 'events', 'MAXLEN', '~', queue_settings[3], '*', 'event', name, 'jobId', id, ...)
+end
+local function delay_task(id, due)
+  local least, most = due * DELAYED_STEP, (due + 1) * DELAYED_STEP - 1
+  local last = redis.call('ZREVRANGEBYSCORE', base .. 'delayed', whole(most), whole(least), 'WITHSCORES', 'LIMIT', 0, 1)
+  local score = whole(last[2] and math.min(last[2] + 1, most) or least)
+  redis.call('ZADD', base .. 'delayed', score, id)
+  redis.call('ZADD', base .. 'scheduled', score, id)
+  has_delayed = true
+end
+local function place_task(task)
+  local id, priority = task.id, tonumber(task.priority or 0)
+  if not queue_settings then
+    read_settings()
+  end
+  add_bullmq_event('added', id, 'name', task.name)
+  if task.delay then
+    local due = task.enqueued_at + task.delay
+    delay_task(id, due)
+    return add_bullmq_event('delayed', id, 'delay', whole(due))
+  end
+  local is_first = true
+  if task.lane then
+    is_first = rare().enter_lane(task.lane, id, priority, false)
+  elseif priority > 0 then
+    local order = redis.call('INCR', base .. 'pc') % PRIORITY_STEP
+    redis.call('ZADD', base .. 'prioritized', whole(priority * PRIORITY_STEP + order), id)
+  else
+    waiting[#waiting + 1] = id
+  end
+  may_wake = may_wake or is_first
+  add_bullmq_event('waiting', id)
+end
+local function may_start()
+  local paused, concurrency = queue_settings[1], queue_settings[2]
+  return not paused and not (concurrency and redis.call('LLEN', base .. 'active') >= tonumber(concurrency))
+end
+local function write_waiting()
+  if #waiting > 0 then
+    redis.call('LPUSH', base .. 'wait', unpack(waiting))
+  end
+  if may_wake and may_start() then
+    redis.call('ZADD', base .. 'marker', '0', '0')
+  end
+  if has_delayed then
+    local next_due = redis.call('ZRANGE', base .. 'delayed', 0, 0, 'WITHSCORES')[2]
+    redis.call('ZADD', base .. 'marker', whole(math.floor(next_due / DELAYED_STEP)), '1')
+  end
+end
+function rare()
+  if created then
+    return created
+  end
+local PERIOD_S, EARLIER_PERIODS = 21600, 4
+local MIN_DIGITS, MAX_DIGITS = '3', '5'
+local FULL = 512
+local SPARSE = 16
+local function digits_in(noted, period)
+  return string.match(noted, ' ' .. period .. ':(%d+)')
+end
+local function records_in(bucket, period, digits)
+  return base .. 'forwarded:' .. period .. ':' .. string.sub(bucket, 1, digits)
+end
+local function read_periods(task)
+  local number, bucket = string.match(task.forwarded, '^(%S+) (%S+)$')
+  local noted = redis.call('HGET', base .. 'totals', 'forwardedDigits') or ''
+  return number, bucket, noted, math.floor(millis() / 1000 / PERIOD_S)
+end
+local function recall_forwarded(task)
+  local number, bucket, noted, now = read_periods(task)
+  for period = now, now - EARLIER_PERIODS, -1 do
+    for digits in string.gmatch(digits_in(noted, period) or MIN_DIGITS, '%d') do
+      if redis.call('SISMEMBER', records_in(bucket, period, digits), number) == 1 then
+        return ADDED
+      end
+    end
+  end
+  return nil
+end
+local function note_digits(noted, now, used)
+  local others = ''
+  for period = now - EARLIER_PERIODS, now - 1 do
+    local digits = digits_in(noted, period)
+    if digits then
+      others = others .. ' ' .. period .. ':' .. digits
+    end
+  end
+  redis.call('HSET', base .. 'totals', 'forwardedDigits', others .. ' ' .. now .. ':' .. used)
+end
+local function remember_forwarded(task)
+  local number, bucket, noted, now = read_periods(task)
+  local used, before = digits_in(noted, now), digits_in(noted, now - 1)
+  if before and not used then
+    used = string.sub(before, -1)
+    if used ~= MIN_DIGITS and redis.call('SCARD', records_in(bucket, now - 1, used)) < SPARSE then
+      used = used - 1
+    end
+    if before ~= MIN_DIGITS then
+      note_digits(noted, now, used)
+    end
+  end
+  used = used or MIN_DIGITS
+  local digits = string.sub(used, -1)
+  local records = records_in(bucket, now, digits)
+  redis.call('SADD', records, number)
+  local count = redis.call('SCARD', records)
+  if count == 1 then
+    redis.call('EXPIREAT', records, (now + EARLIER_PERIODS + 1) * PERIOD_S)
+  end
+  if count >= FULL and digits < MAX_DIGITS then
+    note_digits(noted, now, used .. digits + 1)
+  end
+end
+local PERIODS = 2
+local PERIOD_NUMBERS = '0123'
+local LIFE_AT, LIFE_END, HASH_END, KEY_END = 2, 9, 13, 35
+local REQUEST_LENGTH, START_AT, START_END = 11, 14, 20
+local UNKNOWN_START = '0000000'
+local ACTION_CODES = { created = 'c', existing = 'e', replaced = 'r', extended = 'x' }
+local STATUS_CODES = {
+  scheduled = 's',
+  waiting = 'w',
+  active = 'a',
+  retrying = 'r',
+  completed = 'c',
+  dead = 'd',
+  cancelled = 'n',
+  expired = 'e',
+}
+local DELETED = '-'
+local function recall_call(task)
+  local field = task.idempotency
+  local hash = base .. 'idempotency:' .. string.sub(field, LIFE_AT, HASH_END)
+  local key, record = string.sub(field, HASH_END + 1, KEY_END), string.sub(field, KEY_END + 1)
+  local life = tonumber(string.sub(field, LIFE_AT, LIFE_END))
+  local length = math.ceil(life / PERIODS)
+  local now = math.floor(redis.call('TIME')[1] / length)
+  for period = now, now - PERIODS, -1 do
+    local number = period % #PERIOD_NUMBERS + 1
+    local records = hash .. string.sub(PERIOD_NUMBERS, number, number)
+    local found = redis.call('HGET', records, key)
+    if found then
+      local is_same = string.sub(found, 1, REQUEST_LENGTH) == string.sub(record, 1, REQUEST_LENGTH)
+      return is_same and string.sub(found, REQUEST_LENGTH + 1) or 'reused'
+    end
+    if period == now then
+      task.records, task.record_key, task.record = records, key, record
+      task.records_expire_at = (now + 1) * length + life
+    end
+  end
+  return string.sub(field, 1, 1) == '0' and { 'no_room' } or nil
+end
+local function store_record(task, record)
+  redis.call('HSET', task.records, task.record_key, record)
+  if redis.call('HLEN', task.records) == 1 then
+    redis.call('EXPIREAT', task.records, task.records_expire_at)
+  end
+end
+local function remember_call(task)
+  local record = task.record
+  if task.replaced then
+    record = string.sub(record, 1, REQUEST_LENGTH) .. ACTION_CODES.replaced .. string.sub(record, REQUEST_LENGTH + 2)
+  end
+  store_record(task, record)
+end
+local function remember_other(task, action, other, status)
+  local start = action == 'existing' and UNKNOWN_START or string.sub(task.record, START_AT, START_END)
+  local code = ACTION_CODES[action] .. (STATUS_CODES[status] or DELETED)
+  store_record(task, string.sub(task.record, 1, REQUEST_LENGTH) .. code .. start .. string.match(other, '[^-]+$'))
+end
+local REPEATS_WITHIN_MS = 20000
+local TRIM_AT_ONCE = 1000
+local trimmed, has_removed = {}, nil
+local function remember_removal(home, member, at)
+  local now = millis()
+  local oldest, set = now - REPEATS_WITHIN_MS, home .. 'recently-removed'
+  if at and at < oldest then
+    return
+  end
+  redis.call('ZADD', set, whole(math.min(at or now, now)), member)
+  if trimmed[home] then
+    return
+  end
+  trimmed[home] = true
+  local old = redis.call('ZRANGE', set, '-inf', '(' .. whole(oldest), 'BYSCORE', 'LIMIT', 0, TRIM_AT_ONCE)
+  if #old > 0 then
+    redis.call('ZREM', set, unpack(old))
+  end
+  redis.call('PEXPIRE', set, REPEATS_WITHIN_MS)
+end
+local function was_removed(task)
+  if has_removed == nil then
+    has_removed = redis.call('EXISTS', base .. 'recently-removed') == 1
+  end
+  if not has_removed then
+    return false, false
+  end
+  local member = task.id .. ' ' .. task.caller
+  if task.unique and redis.call('ZSCORE', base .. 'recently-removed', member .. ' r') then
+    return true, true
+  end
+  return redis.call('ZSCORE', base .. 'recently-removed', member), false
+end
+local function lane_name(field)
+  return string.match(field, ' (.*)$')
+end
+local function split_lane(name)
+  if not string.find(name, '\\30', 1, true) then
+    return name, nil
+  end
+  return string.match(name, '^(.*)\\30([^\\30]*)$')
+end
+local function lane_list(base, name)
+  return base .. 'lane:' .. name
+end
+local function lane_priorities(base, name)
+  return base .. 'lane-priorities:' .. name
+end
+local function lane_length(base, name)
+  return redis.call('LLEN', lane_list(base, name)) + redis.call('ZCARD', lane_priorities(base, name))
+end
+local function lane_head(base, name)
+  return redis.call('LINDEX', lane_list(base, name), -1) or redis.call('ZRANGE', lane_priorities(base, name), 0, 0)[1]
+end
+local EXAMINED_LANES = 32
+local function next_task(base)
+  local other = redis.call('LINDEX', base .. 'wait', -1) or redis.call('ZRANGE', base .. 'prioritized', 0, 0)[1]
+  if redis.call('EXISTS', base .. 'lanes') == 0 then
+    return other
+  end
+  local turns = redis.call('ZRANGE', base .. 'turns', 0, EXAMINED_LANES - 1, 'WITHSCORES')
+  local own = tonumber(redis.call('HGET', base .. 'turn-state', 'pass') or turns[2])
+  for i = 1, #turns, 2 do
+    local pass = tonumber(turns[i + 1])
+    if other and math.max(own, pass - 1) <= pass then
+      return other
+    end
+    local id = lane_head(base, turns[i])
+    if id then
+      return id
+    end
+  end
+  return other
+end
+local function tokens_in(stored, now, max, per)
+  local tokens, at = string.match(stored or '', '^(%S+) (%S+)$')
+  if not tokens then
+    return max
+  end
+  return math.min(max, tokens + math.max(0, now - at) * max / per)
+end
+local function whole_tokens(tokens)
+  return math.floor(tokens + 1e-6)
+end
+local function stored_bucket(tokens, now)
+  return string.format('%.9f %.3f', tokens, now)
+end
+local COUNT_ONLY = '-'
+local function refuse_by_count(task, max)
+  if not max then
+    return nil
+  end
+  local found = redis.call('LLEN', base .. 'wait')
+    + redis.call('ZCARD', base .. 'prioritized')
+    + redis.call('ZCARD', base .. 'delayed')
+    + (redis.call('HGET', base .. 'turn-state', 'waiting') or 0)
+    - (task.replaced and 1 or 0)
+  local unwritten = is_all and count or #waiting
+  return found + unwritten >= max and { 'full', 'maxTasks', found, max } or nil
+end
+local function refuse_by_age(task, max)
+  local first = max and next_task(base)
+  if not first or first == task.replaced then
+    return nil
+  end
+  local enqueued_at, options, starts = unpack(redis.call('HMGET', base .. first, 'timestamp', 'opts', 'ats'))
+  if not enqueued_at or tonumber(starts or 0) > 0 then
+    return nil
+  end
+  local delay = string.match(options or '', '"delay":(%d+)') or 0
+  local found = millis() - enqueued_at - delay
+  return found >= max and { 'full', 'maxAge', found, max } or nil
+end
+local function api_key_of(task)
+  local name, max_tasks, max, per = string.match(task.apiKey, '^(%S+) (%S*) (%d*) (%d*)$')
+  return name, max_tasks, tonumber(max), tonumber(per)
+end
+local function refuse_by_api_key(task)
+  local name, max_tasks, max, per = api_key_of(task)
+  local unwritten = is_all and count or 0
+  if tonumber(max_tasks) then
+    local found = tonumber(redis.call('HGET', base .. 'api-key-tasks', name) or '0')
+    if task.replaced and string.sub(redis.call('HGET', base .. task.replaced, 'atEnd') or '', 2) == name then
+      found = found - 1
+    end
+    if found + unwritten >= tonumber(max_tasks) then
+      return { 'api key full', found, tonumber(max_tasks) }
+    end
+  end
+  if max then
+    local tokens = tokens_in(redis.call('HGET', base .. 'api-key-rates', name), micros() / 1000, max, per)
+    if whole_tokens(tokens) <= unwritten then
+      return { 'rate', math.ceil((unwritten + 1 - tokens) * per / max) }
+    end
+  end
+  return nil
+end
+local function charge_api_key(task)
+  local name, max_tasks, max, per = api_key_of(task)
+  if max then
+    local now = micros() / 1000
+    local tokens = tokens_in(redis.call('HGET', base .. 'api-key-rates', name), now, max, per)
+    redis.call('HSET', base .. 'api-key-rates', name, stored_bucket(tokens - 1, now))
+  end
+  if max_tasks ~= '' then
+    task.counted_for = name
+    redis.call('HINCRBY', base .. 'api-key-tasks', name, 1)
+  end
+end
+local function key_owner(base, entry, now)
+  local id, span = string.match(entry, '^(%S+) (%S+)')
+  if tonumber(span) then
+    return now < tonumber(span) and id or nil
+  end
+  local name, ended, starts = unpack(redis.call('HMGET', base .. id, 'name', 'finishedOn', 'ats'))
+  if not name or ended or span == 's' and tonumber(starts or '0') > 0 then
+    return nil
+  end
+  return id
+end
+local function decode_json(text)
+  return cjson.decode((string.gsub(text, '\\\\u[dD][89a-fA-F]%x%x', '\\\\ufffd')))
+end
+local function has_tag(stored, tag)
+  for _, each in ipairs(stored and decode_json(stored) or {}) do
+    if each == tag then
+      return true
+    end
+  end
+  return false
+end
+local function matching_rule(base, rules, id)
+  local fields = redis.call('HMGET', base .. id, 'name', 'timestamp', 'tags', 'retries', 'group')
+  local name, timestamp, tags, retries, member = unpack(fields)
+  if not name then
+    return nil
+  end
+  local retried = -1
+  for _, each in ipairs(retries and decode_json(retries) or {}) do
+    if not each.copy then
+      retried = each.at
+    end
+  end
+  local enqueued = tonumber(timestamp or '0') or 0
+  local group = member and string.match(member, '^%S+')
+  for i, rule in ipairs(rules) do
+    if
+      enqueued <= rule.before
+      and retried < (rule.at or math.huge)
+      and (rule.task == nil or rule.task == name)
+      and (rule.group == nil or rule.group == group)
+      and (rule.tag == nil or has_tag(tags, rule.tag))
+    then
+      return i, name
+    end
+  end
+end
+local NEEDS_MARK = '\\30'
+local JOINS_BEHIND = 0.125
+local LANE_PRIORITY_STEP = 0x100000000
+local NEWEST_OF_LANE = 250
+local function lane_keys(lane)
+  local name = string.match(lane, ' (.*)$')
+  return name, base .. 'lane:' .. name, base .. 'lane-priorities:' .. name
+end
+local function join_turns(name)
+  local first = redis.call('ZRANGE', base .. 'turns', 0, 0, 'WITHSCORES')
+  local time, others = unpack(redis.call('HMGET', base .. 'turn-state', 'time', 'pass'))
+  local pass = (first[2] or time) and math.max(first[2] or 0, time or 0) + JOINS_BEHIND or others or 0
+  redis.call('ZADD', base .. 'turns', 'NX', pass, name)
+end
+local function enter_lane(lane, id, priority, to_head)
+  local name, list, priorities = lane_keys(lane)
+  local state, was_empty = base .. 'turn-state', false
+  if priority > 0 then
+    was_empty = redis.call('EXISTS', list, priorities) == 0
+    local order = to_head and 0 or redis.call('HINCRBY', state, 'order', 1) % LANE_PRIORITY_STEP
+    redis.call('ZADD', priorities, whole(priority * LANE_PRIORITY_STEP + order), id)
+  else
+    was_empty = redis.call(to_head and 'RPUSH' or 'LPUSH', list, id) == 1 and redis.call('EXISTS', priorities) == 0
+  end
+  redis.call('HINCRBY', state, 'waiting', 1)
+  if not was_empty then
+    return false
+  end
+  redis.call('ZADD', base .. 'lanes', redis.call('HINCRBY', state, 'order', 1), name)
+  if redis.call('ZSCORE', base .. 'blocked-lanes', name) then
+    return redis.call('ZSCORE', base .. 'lane-times', name) and true or false
+  end
+  join_turns(name)
+  return true
+end
+local function resume_emptied(name)
+  local pass = string.find(name, NEEDS_MARK, 1, true) and redis.call('ZSCORE', base .. 'blocked-lanes', name)
+  if pass then
+    redis.call('ZREM', base .. 'blocked-lanes', name)
+    redis.call('ZREM', base .. 'lane-times', name)
+    redis.call('ZADD', base .. 'turns', pass, name)
+    redis.call('ZADD', base .. 'marker', '0', '0')
+  end
+end
+local function leave_lane(lane, id)
+  local name, list, priorities = lane_keys(lane)
+  if redis.call('ZREM', priorities, id) == 0 then
+    local newest = redis.call('LPOS', list, id, 'MAXLEN', NEWEST_OF_LANE)
+    if redis.call('LREM', list, newest and 1 or -1, id) == 0 then
+      return false
+    end
+  end
+  redis.call('HINCRBY', base .. 'turn-state', 'waiting', -1)
+  if redis.call('EXISTS', list, priorities) == 0 then
+    redis.call('ZREM', base .. 'lanes', name)
+    resume_emptied(name)
+  end
+  return true
+end
+local TASK_OVERHEAD_BYTES = 512
+local function stored_bytes_of(job)
+  local at_end = redis.call('HGET', job, 'atEnd')
+  local bytes = redis.call('HSTRLEN', job, 'data') + TASK_OVERHEAD_BYTES
+  if at_end and string.sub(at_end, 1, 1) == '+' then
+    bytes = bytes + redis.call('HSTRLEN', job, 'followUps') + redis.call('HSTRLEN', job, 'compensations')
+  end
+  return bytes, at_end
+end
+local function charge(home, job, sign)
+  local bytes, at_end = stored_bytes_of(job)
+  redis.call('HINCRBY', home .. 'totals', 'bytes', sign * bytes)
+  if not at_end then
+    return false
+  end
+  local name = string.sub(at_end, 2)
+  if name ~= '' and redis.call('HINCRBY', home .. 'api-key-tasks', name, sign) <= 0 then
+    redis.call('HDEL', home .. 'api-key-tasks', name)
+  end
+  return string.sub(at_end, 1, 1) == '+'
+end
+local MAX_OUTBOX_ENTRIES, MAX_OUTBOX_BYTES = 10000, 33554432
+local CLOSED_BY_OUTBOX = 'outbox'
+local END_LETTERS = { completed = 'c', dead = 'd', cancelled = 'x', expired = 'e', removed = 'r' }
+local NEXT, HANDLER_SLOT, OWN_COMPENSATION_SLOT = 'n', 'h', 'c'
+local function is_released(letter, status)
+  if letter == 's' then
+    return status == 'completed'
+  end
+  return letter == 'e' and status ~= 'removed' or letter == 'f' and (status == 'dead' or status == 'expired')
+end
+local function write_outbox(home, id, status, result, own)
+  local job, outbox = home .. id, home .. 'outbox'
+  local lines, compensations, enqueued_at, group, compensated =
+    unpack(redis.call('HMGET', job, 'followUps', 'compensations', 'timestamp', 'group', 'compensated'))
+  own = own or ''
+  local bytes, is_unkept, head = 0, false, nil
+  local function write(entry)
+    redis.call('XADD', outbox, '*', 'e', entry)
+    bytes = bytes + #entry
+  end
+  local function add(slot, template)
+    write(head .. slot .. ' ' .. template)
+  end
+  local function add_chain(slot, templates)
+    local last = table.remove(templates)
+    local others = #templates > 0 and '\\n' .. NEXT .. table.concat(templates, '\\n' .. NEXT) or ''
+    add(slot, last .. others)
+  end
+  if group then
+    local run = string.match(group, '^run%-%S+') or string.match(group, '^reduce%-%S+')
+    local passes_on = run and status == 'completed' and result
+    is_unkept = passes_on
+      or run and status == 'cancelled' and redis.call('EXISTS', home .. 'cancelled-group:' .. run) == 1
+    write('g ' .. group .. ' ' .. END_LETTERS[status] .. (passes_on and '\\n' .. result or ''))
+  end
+  if lines or compensations or own ~= '' then
+    head = 't ' .. id .. ' ' .. enqueued_at .. ' ' .. redis.call('HINCRBY', job, 'ends', 1) .. ' '
+  end
+  local kept, next_ones = {}, {}
+  for letter, identity, template in string.gmatch(lines or '', '(%a)([^{\\n]*)({[^\\n]+)') do
+    if letter == NEXT then
+      next_ones[#next_ones + 1] = template
+    else
+      kept[#kept + 1] = letter .. identity .. template
+      if is_released(letter, status) then
+        add(letter .. #kept, template)
+      end
+    end
+  end
+  local number = 0
+  for template in string.gmatch(own, '%a([^\\n]+)') do
+    number = number + 1
+    add(HANDLER_SLOT .. number, template)
+  end
+  if #next_ones > 0 then
+    add_chain(NEXT, next_ones)
+  end
+  if compensations and status ~= 'completed' then
+    local templates = {}
+    for template in string.gmatch(compensations, '%S+ ([^\\n]+)') do
+      templates[#templates + 1] = template
+    end
+    add_chain(OWN_COMPENSATION_SLOT, templates)
+    redis.call('HSET', job, 'compensated', whole(millis()))
+  end
+  if compensations then
+    redis.call('HDEL', job, 'compensations')
+  end
+  if compensated and status == 'completed' then
+    redis.call('HDEL', job, 'compensated')
+  end
+  if lines and (status ~= 'dead' or #kept == 0) then
+    redis.call('HDEL', job, 'followUps')
+  elseif #next_ones > 0 then
+    redis.call('HSET', job, 'followUps', table.concat(kept, '\\n'))
+  end
+  if bytes == 0 then
+    return is_unkept
+  end
+  local total = redis.call('HINCRBY', home .. 'totals', 'outboxBytes', bytes)
+  if total >= MAX_OUTBOX_BYTES or redis.call('XLEN', outbox) >= MAX_OUTBOX_ENTRIES then
+    if redis.call('HSETNX', home .. 'meta', 'paused', CLOSED_BY_OUTBOX) == 1 then
+      redis.call('DEL', home .. 'marker')
+    end
+  end
+  return is_unkept
+end
+local NEWEST = 250
+local function take_out(id)
+  if redis.call('ZREM', base .. 'prioritized', id) == 1 then
+    return 'prioritized'
+  end
+  if redis.call('ZREM', base .. 'delayed', id) == 1 then
+    redis.call('ZREM', base .. 'scheduled', id)
+    redis.call('ZREM', base .. 'retrying', id)
+    return 'delayed'
+  end
+  local lane = redis.call('HGET', base .. id, 'lane')
+  if lane and leave_lane(lane, id) then
+    return 'lanes'
+  end
+  local newest = redis.call('LPOS', base .. 'wait', id, 'MAXLEN', NEWEST)
+  return redis.call('LREM', base .. 'wait', newest and 1 or -1, id) == 1 and 'wait' or nil
+end
+local function delete_waiting_task(id)
+  local job, place = base .. id, take_out(id)
+  local enqueued_at, caller, replaced = unpack(redis.call('HMGET', job, 'timestamp', 'caller', 'replaced'))
+  redis.call('HINCRBY', base .. 'totals', 'removed', 1)
+  if charge(base, job, -1) then
+    write_outbox(base, id, 'removed')
+  end
+  remember_removal(base, id .. ' ' .. (caller or '') .. (replaced and ' r' or ''), tonumber(enqueued_at) or 0)
+  redis.call(
+    'DEL',
+    job,
+    job .. ':logs',
+    job .. ':dependencies',
+    job .. ':processed',
+    job .. ':failed',
+    job .. ':unsuccessful'
+  )
+  return place
+end
+local NAMED_SETS = { 'scheduled', 'retrying', 'completed', 'dead', 'cancelled', 'expired' }
+local function is_running(id)
+  return redis.call('EXISTS', base .. id .. ':lock') == 1
+end
+local function status_of(id)
+  if redis.call('EXISTS', base .. id) == 0 then
+    return ''
+  end
+  for _, set in ipairs(NAMED_SETS) do
+    if redis.call('ZSCORE', base .. set, id) then
+      return set
+    end
+  end
+  return is_running(id) and 'active' or 'waiting'
+end
+local function has_started(id)
+  return tonumber(redis.call('HGET', base .. id, 'ats') or '0') > 0
+end
+local function certain_end(id, now)
+  if is_running(id) then
+    return nil
+  end
+  local expires_at = tonumber(redis.call('ZSCORE', base .. 'expiries', id) or now + 1)
+  if expires_at <= now and not has_started(id) then
+    return 'expired'
+  end
+  local rules = {}
+  for i, text in ipairs(redis.call('HVALS', base .. 'cancel-rules')) do
+    rules[i] = cjson.decode(text)
+  end
+  return #rules > 0 and matching_rule(base, rules, id) and 'cancelled' or nil
+end
+local function postpone(id, wanted)
+  local score = redis.call('ZSCORE', base .. 'delayed', id)
+  local enqueued_at, options = unpack(redis.call('HMGET', base .. id, 'timestamp', 'opts'))
+  local moved, delay = wanted.starts_at - math.floor(score / DELAYED_STEP), wanted.starts_at - enqueued_at
+  if moved <= 0 or wanted.max_delay > 0 and delay >= wanted.max_delay then
+    return false
+  end
+  for _, set in ipairs({ 'delayed', 'scheduled' }) do
+    redis.call('ZADD', base .. set, whole(wanted.starts_at * DELAYED_STEP), id)
+  end
+  redis.call('XADD', base .. 'events', '*', 'event', 'delayed', 'jobId', id, 'delay', whole(wanted.starts_at))
+  local changed = cjson.decode(options)
+  changed.delay = delay
+  redis.call('HSET', base .. id, 'delay', whole(delay), 'opts', cjson.encode(changed))
+  redis.call('ZADD', base .. 'expiries', 'XX', 'INCR', whole(moved), id)
+  return true
+end
+local function wanted_key(task, now)
+  local span, on_conflict, starts_at, max_delay, key = string.match(task.unique, '^(%S+) (%a) (%d+) (%d+) (.*)$')
+  return {
+    key = key,
+    span = tonumber(span) and whole(now + span) or span,
+    on_conflict = on_conflict,
+    starts_at = tonumber(starts_at),
+    max_delay = tonumber(max_delay),
+  }
+end
+local function resolve_conflict(task)
+  local now = millis()
+  local wanted = wanted_key(task, now)
+  task.wanted = wanted
+  local entry = redis.call('HGET', base .. 'unique-keys', wanted.key)
+  local other = entry and key_owner(base, entry, now)
+  if not other then
+    return nil
+  end
+  local other_span = tonumber(string.match(entry, '^%S+ (%S+)'))
+  local ending = certain_end(other, now)
+  if ending and not other_span then
+    return nil
+  end
+  if wanted.on_conflict == 'e' then
+    return { 'taken', other, '' }
+  end
+  local status, action = status_of(other), 'existing'
+  local waits = status == 'waiting' or status == 'scheduled'
+  if waits and not ending and not has_started(other) then
+    if wanted.on_conflict == 'r' then
+      task.replaced, task.replaced_bytes = other, stored_bytes_of(base .. other)
+      return nil
+    end
+    if wanted.on_conflict == 'x' and status == 'scheduled' and postpone(other, wanted) then
+      action = 'extended'
+      if other_span and tonumber(wanted.span) then
+        redis.call('HSET', base .. 'unique-keys', wanted.key, (string.gsub(entry, ' %S+', ' ' .. wanted.span, 1)))
+      end
+    end
+  end
+  if ending == 'cancelled' and (waits or status == 'retrying') then
+    status = ending
+  end
+  if task.record then
+    remember_other(task, action, other, status)
+  end
+  return { action, other, status }
+end
+local function take_key(task)
+  redis.call('HSET', base .. 'unique-keys', task.wanted.key, task.id .. ' ' .. task.wanted.span)
+end
+local function delete_replaced(task)
+  local id = task.replaced
+  local place = delete_waiting_task(id)
+  redis.call('ZREM', base .. 'expiries', id)
+  redis.call('XADD', base .. 'events', '*', 'event', 'removed', 'jobId', id, 'prev', place or 'unknown')
+  stored_bytes = nil
+end
+  created = {
+    recall_forwarded = recall_forwarded,
+    remember_forwarded = remember_forwarded,
+    recall_call = recall_call,
+    remember_call = remember_call,
+    was_removed = was_removed,
+    refuse_by_count = refuse_by_count,
+    refuse_by_age = refuse_by_age,
+    refuse_by_api_key = refuse_by_api_key,
+    charge_api_key = charge_api_key,
+    resolve_conflict = resolve_conflict,
+    delete_replaced = delete_replaced,
+    take_key = take_key,
+    enter_lane = enter_lane,
+  }
+  return created
+end
+local function recall(task)
+  local id, caller, unique = task.id, task.caller, task.unique
+  local may_exist = is_repeat or is_all or task.mayExist or unique
+  if (may_exist or caller ~= '') and redis.call('EXISTS', base .. id) == 1 then
+    local is_own = caller ~= '' and redis.call('HGET', base .. id, 'caller') == caller
+    local has_replaced = unique and redis.call('HEXISTS', base .. id, 'replaced') == 1
+    return (is_own and ADDED or 0) + (has_replaced and REPLACED or 0)
+  end
+  if may_exist or task.group then
+    local was_removed, had_replaced = rare().was_removed(task)
+    if was_removed then
+      return (caller ~= '' and ADDED or 0) + (had_replaced and REPLACED or 0)
+    end
+  end
+  return nil
+end
+local function refuse_group(task)
+  local group = string.match(task.group, '^%S+')
+  return redis.call('EXISTS', base .. 'cancelled-group:' .. group) == 1 and { 'group cancelled' } or nil
+end
+local function refuse_by_limits(task)
+  local max_bytes = tonumber(task.limits)
+  if not max_bytes and task.limits ~= '' then
+    local max_tasks, most, max_age = string.match(task.limits, '^(%d*),(%d*),(%d*)$')
+    max_bytes = tonumber(most)
+    local refused = rare().refuse_by_count(task, tonumber(max_tasks)) or rare().refuse_by_age(task, tonumber(max_age))
+    if refused then
+      return refused
+    end
+  end
+  local refused = task.apiKey and rare().refuse_by_api_key(task)
+  if refused or not max_bytes then
+    return refused or nil
+  end
+  stored_bytes = stored_bytes or tonumber(redis.call('HGET', base .. 'totals', 'bytes') or '0')
+  local found, needed = stored_bytes - (task.replaced_bytes or 0), bytes_of(task)
+  if is_all then
+    needed = needed + bytes
+  else
+    found = found + bytes
+  end
+  return found + needed > max_bytes and { 'full', 'maxBytes', found, max_bytes, needed } or nil
+end
+local function decide(task)
+  return task.forwarded and rare().recall_forwarded(task)
+    or task.idempotency and rare().recall_call(task)
+    or recall(task)
+    or task.group and refuse_group(task)
+    or task.unique and rare().resolve_conflict(task)
+    or refuse_by_limits(task)
+end
+local function note_added(task)
+  count, bytes = count + 1, bytes + bytes_of(task)
+end
+local function write(task)
+  local id = task.id
+  if task.replaced then
+    rare().delete_replaced(task)
+  end
+  if task.apiKey then
+    rare().charge_api_key(task)
+  end
+  store_hash(task)
+  place_task(task)
+  if task.expiresAt then
+    redis.call('ZADD', base .. 'expiries', task.expiresAt, id)
+  end
+  if task.max_events ~= '' then
+    redis.call('XADD', base .. 'task-events', 'MAXLEN', '~', task.max_events, '*', 'id', id, 'event', task.event)
+  end
+  if task.unique then
+    rare().take_key(task)
+  end
+  if task.idempotency then
+    rare().remember_call(task)
+  end
+  if task.forwarded then
+    rare().remember_forwarded(task)
+  end
+  return task.replaced and ADDED + REPLACED or ADDED
+end
+local function is_refusal(reply)
+  return reply == 'reused' or type(reply) == 'table'
+end
+local function add_tasks(first, last, all)
+  is_all, is_repeat = all, #ARGV > last
+  local replies, tasks, is_refused, at = {}, {}, false, first
+  while at <= last do
+    local n, task = #replies + 1, nil
+    task, at = read_task(at)
+    local reply = decide(task)
+    if reply then
+      replies[n], is_refused = reply, is_refused or is_refusal(reply)
+    else
+      note_added(task)
+      tasks[n], replies[n] = task, is_all and '' or write(task)
+    end
+  end
+  if is_all then
+    if is_refused then
+      return replies
+    end
+    for n = 1, #replies do
+      replies[n] = tasks[n] and write(tasks[n]) or replies[n]
+    end
+  end
+  if count > 0 then
+    redis.call('HINCRBY', base .. 'totals', 'accepted', count)
+    redis.call('HINCRBY', base .. 'totals', 'bytes', whole(bytes))
+    write_waiting()
+  end
+  return replies
+end
+local refused = refusal()
+if refused then
+  return refused
+end
+if redis.call('HEXISTS', settings, 'drain') == 1 then
+  return 'draining'
+end
+add_tasks(8, #ARGV, false)
+write_schedule()
+return 'written'
+`,
+})
+
+/**
  * Creates, changes or deletes a schedule, unless it has been written since it was read. A second call with the same arguments changes
  * nothing and returns the same. The arguments are described in schedule-write.lua.
  */
@@ -6945,6 +8090,905 @@ return 'written'
 })
 
 /**
+ * Adds tasks to one queue.
+ */
+export const addScript = luaScript<'any', 'base' | 'isAll' | 'length', AddReply[]>({
+  name: 'add',
+  keys: ['any'],
+  args: ['base', 'isAll', 'length'],
+  lua: `#!lua
+local any = KEYS[1]
+local base, isAll, length = ARGV[1], ARGV[2], ARGV[3]
+local function whole(number)
+  return string.format('%.0f', number)
+end
+local function micros()
+  local time = redis.call('TIME')
+  return time[1] * 1000000 + time[2]
+end
+local function millis()
+  return math.floor(micros() / 1000)
+end
+local FIELDS = 10
+local TASK_OVERHEAD_BYTES = 512
+local function read_task(at)
+  local task = {
+    id = ARGV[at],
+    name = ARGV[at + 1],
+    data = ARGV[at + 2],
+    options = ARGV[at + 3],
+    enqueued_at = ARGV[at + 4],
+    caller = ARGV[at + 5],
+    limits = ARGV[at + 6],
+    max_events = ARGV[at + 7],
+    event = ARGV[at + 8],
+  }
+  local first = at + FIELDS
+  local last = first + 2 * tonumber(ARGV[first - 1])
+  for i = first, last - 1, 2 do
+    task[ARGV[i]] = ARGV[i + 1]
+  end
+  return task, last
+end
+local function bytes_of(task)
+  return #task.data + #(task.followUps or '') + TASK_OVERHEAD_BYTES
+end
+local function append(list, name, value)
+  list[#list + 1] = name
+  list[#list + 1] = value
+end
+local function store_hash(task)
+  local fields = { 'name', task.name, 'data', task.data, 'opts', task.options, 'timestamp', task.enqueued_at }
+  append(fields, 'delay', task.delay or '0')
+  append(fields, 'priority', task.priority or '0')
+  if task.caller ~= '' then
+    append(fields, 'caller', task.caller)
+  end
+  if task.max_events ~= '' then
+    append(fields, 'events', task.max_events)
+  end
+  for _, name in ipairs({ 'tags', 'lane', 'group', 'followUps' }) do
+    if task[name] then
+      append(fields, name, task[name])
+    end
+  end
+  if task.replaced then
+    append(fields, 'replaced', '1')
+  end
+  local is_followed, name = task.followUps or task.group, task.counted_for
+  if is_followed or name then
+    append(fields, 'atEnd', (is_followed and '+' or '-') .. (name or ''))
+  end
+  redis.call('HSET', base .. task.id, unpack(fields))
+end
+local ADDED, REPLACED = 1, 2
+local count, bytes = 0, 0
+local is_all, is_repeat, stored_bytes = false, false, nil
+local rare, created
+local MAX_BULLMQ_EVENTS = '10000'
+local DELAYED_STEP, PRIORITY_STEP = 0x1000, 0x100000000
+local waiting, may_wake, has_delayed, queue_settings = {}, false, false, nil
+local function read_settings()
+  queue_settings = redis.call('HMGET', base .. 'meta', 'paused', 'concurrency', 'opts.maxLenEvents')
+  if not queue_settings[3] then
+    queue_settings[3] = MAX_BULLMQ_EVENTS
+    redis.call('HSET', base .. 'meta', 'opts.maxLenEvents', MAX_BULLMQ_EVENTS)
+  end
+end
+local function add_bullmq_event(name, id, ...)
+  redis.call('XADD', base .. 'events', 'MAXLEN', '~', queue_settings[3], '*', 'event', name, 'jobId', id, ...)
+end
+local function delay_task(id, due)
+  local least, most = due * DELAYED_STEP, (due + 1) * DELAYED_STEP - 1
+  local last = redis.call('ZREVRANGEBYSCORE', base .. 'delayed', whole(most), whole(least), 'WITHSCORES', 'LIMIT', 0, 1)
+  local score = whole(last[2] and math.min(last[2] + 1, most) or least)
+  redis.call('ZADD', base .. 'delayed', score, id)
+  redis.call('ZADD', base .. 'scheduled', score, id)
+  has_delayed = true
+end
+local function place_task(task)
+  local id, priority = task.id, tonumber(task.priority or 0)
+  if not queue_settings then
+    read_settings()
+  end
+  add_bullmq_event('added', id, 'name', task.name)
+  if task.delay then
+    local due = task.enqueued_at + task.delay
+    delay_task(id, due)
+    return add_bullmq_event('delayed', id, 'delay', whole(due))
+  end
+  local is_first = true
+  if task.lane then
+    is_first = rare().enter_lane(task.lane, id, priority, false)
+  elseif priority > 0 then
+    local order = redis.call('INCR', base .. 'pc') % PRIORITY_STEP
+    redis.call('ZADD', base .. 'prioritized', whole(priority * PRIORITY_STEP + order), id)
+  else
+    waiting[#waiting + 1] = id
+  end
+  may_wake = may_wake or is_first
+  add_bullmq_event('waiting', id)
+end
+local function may_start()
+  local paused, concurrency = queue_settings[1], queue_settings[2]
+  return not paused and not (concurrency and redis.call('LLEN', base .. 'active') >= tonumber(concurrency))
+end
+local function write_waiting()
+  if #waiting > 0 then
+    redis.call('LPUSH', base .. 'wait', unpack(waiting))
+  end
+  if may_wake and may_start() then
+    redis.call('ZADD', base .. 'marker', '0', '0')
+  end
+  if has_delayed then
+    local next_due = redis.call('ZRANGE', base .. 'delayed', 0, 0, 'WITHSCORES')[2]
+    redis.call('ZADD', base .. 'marker', whole(math.floor(next_due / DELAYED_STEP)), '1')
+  end
+end
+function rare()
+  if created then
+    return created
+  end
+local PERIOD_S, EARLIER_PERIODS = 21600, 4
+local MIN_DIGITS, MAX_DIGITS = '3', '5'
+local FULL = 512
+local SPARSE = 16
+local function digits_in(noted, period)
+  return string.match(noted, ' ' .. period .. ':(%d+)')
+end
+local function records_in(bucket, period, digits)
+  return base .. 'forwarded:' .. period .. ':' .. string.sub(bucket, 1, digits)
+end
+local function read_periods(task)
+  local number, bucket = string.match(task.forwarded, '^(%S+) (%S+)$')
+  local noted = redis.call('HGET', base .. 'totals', 'forwardedDigits') or ''
+  return number, bucket, noted, math.floor(millis() / 1000 / PERIOD_S)
+end
+local function recall_forwarded(task)
+  local number, bucket, noted, now = read_periods(task)
+  for period = now, now - EARLIER_PERIODS, -1 do
+    for digits in string.gmatch(digits_in(noted, period) or MIN_DIGITS, '%d') do
+      if redis.call('SISMEMBER', records_in(bucket, period, digits), number) == 1 then
+        return ADDED
+      end
+    end
+  end
+  return nil
+end
+local function note_digits(noted, now, used)
+  local others = ''
+  for period = now - EARLIER_PERIODS, now - 1 do
+    local digits = digits_in(noted, period)
+    if digits then
+      others = others .. ' ' .. period .. ':' .. digits
+    end
+  end
+  redis.call('HSET', base .. 'totals', 'forwardedDigits', others .. ' ' .. now .. ':' .. used)
+end
+local function remember_forwarded(task)
+  local number, bucket, noted, now = read_periods(task)
+  local used, before = digits_in(noted, now), digits_in(noted, now - 1)
+  if before and not used then
+    used = string.sub(before, -1)
+    if used ~= MIN_DIGITS and redis.call('SCARD', records_in(bucket, now - 1, used)) < SPARSE then
+      used = used - 1
+    end
+    if before ~= MIN_DIGITS then
+      note_digits(noted, now, used)
+    end
+  end
+  used = used or MIN_DIGITS
+  local digits = string.sub(used, -1)
+  local records = records_in(bucket, now, digits)
+  redis.call('SADD', records, number)
+  local count = redis.call('SCARD', records)
+  if count == 1 then
+    redis.call('EXPIREAT', records, (now + EARLIER_PERIODS + 1) * PERIOD_S)
+  end
+  if count >= FULL and digits < MAX_DIGITS then
+    note_digits(noted, now, used .. digits + 1)
+  end
+end
+local PERIODS = 2
+local PERIOD_NUMBERS = '0123'
+local LIFE_AT, LIFE_END, HASH_END, KEY_END = 2, 9, 13, 35
+local REQUEST_LENGTH, START_AT, START_END = 11, 14, 20
+local UNKNOWN_START = '0000000'
+local ACTION_CODES = { created = 'c', existing = 'e', replaced = 'r', extended = 'x' }
+local STATUS_CODES = {
+  scheduled = 's',
+  waiting = 'w',
+  active = 'a',
+  retrying = 'r',
+  completed = 'c',
+  dead = 'd',
+  cancelled = 'n',
+  expired = 'e',
+}
+local DELETED = '-'
+local function recall_call(task)
+  local field = task.idempotency
+  local hash = base .. 'idempotency:' .. string.sub(field, LIFE_AT, HASH_END)
+  local key, record = string.sub(field, HASH_END + 1, KEY_END), string.sub(field, KEY_END + 1)
+  local life = tonumber(string.sub(field, LIFE_AT, LIFE_END))
+  local length = math.ceil(life / PERIODS)
+  local now = math.floor(redis.call('TIME')[1] / length)
+  for period = now, now - PERIODS, -1 do
+    local number = period % #PERIOD_NUMBERS + 1
+    local records = hash .. string.sub(PERIOD_NUMBERS, number, number)
+    local found = redis.call('HGET', records, key)
+    if found then
+      local is_same = string.sub(found, 1, REQUEST_LENGTH) == string.sub(record, 1, REQUEST_LENGTH)
+      return is_same and string.sub(found, REQUEST_LENGTH + 1) or 'reused'
+    end
+    if period == now then
+      task.records, task.record_key, task.record = records, key, record
+      task.records_expire_at = (now + 1) * length + life
+    end
+  end
+  return string.sub(field, 1, 1) == '0' and { 'no_room' } or nil
+end
+local function store_record(task, record)
+  redis.call('HSET', task.records, task.record_key, record)
+  if redis.call('HLEN', task.records) == 1 then
+    redis.call('EXPIREAT', task.records, task.records_expire_at)
+  end
+end
+local function remember_call(task)
+  local record = task.record
+  if task.replaced then
+    record = string.sub(record, 1, REQUEST_LENGTH) .. ACTION_CODES.replaced .. string.sub(record, REQUEST_LENGTH + 2)
+  end
+  store_record(task, record)
+end
+local function remember_other(task, action, other, status)
+  local start = action == 'existing' and UNKNOWN_START or string.sub(task.record, START_AT, START_END)
+  local code = ACTION_CODES[action] .. (STATUS_CODES[status] or DELETED)
+  store_record(task, string.sub(task.record, 1, REQUEST_LENGTH) .. code .. start .. string.match(other, '[^-]+$'))
+end
+local REPEATS_WITHIN_MS = 20000
+local TRIM_AT_ONCE = 1000
+local trimmed, has_removed = {}, nil
+local function remember_removal(home, member, at)
+  local now = millis()
+  local oldest, set = now - REPEATS_WITHIN_MS, home .. 'recently-removed'
+  if at and at < oldest then
+    return
+  end
+  redis.call('ZADD', set, whole(math.min(at or now, now)), member)
+  if trimmed[home] then
+    return
+  end
+  trimmed[home] = true
+  local old = redis.call('ZRANGE', set, '-inf', '(' .. whole(oldest), 'BYSCORE', 'LIMIT', 0, TRIM_AT_ONCE)
+  if #old > 0 then
+    redis.call('ZREM', set, unpack(old))
+  end
+  redis.call('PEXPIRE', set, REPEATS_WITHIN_MS)
+end
+local function was_removed(task)
+  if has_removed == nil then
+    has_removed = redis.call('EXISTS', base .. 'recently-removed') == 1
+  end
+  if not has_removed then
+    return false, false
+  end
+  local member = task.id .. ' ' .. task.caller
+  if task.unique and redis.call('ZSCORE', base .. 'recently-removed', member .. ' r') then
+    return true, true
+  end
+  return redis.call('ZSCORE', base .. 'recently-removed', member), false
+end
+local function lane_name(field)
+  return string.match(field, ' (.*)$')
+end
+local function split_lane(name)
+  if not string.find(name, '\\30', 1, true) then
+    return name, nil
+  end
+  return string.match(name, '^(.*)\\30([^\\30]*)$')
+end
+local function lane_list(base, name)
+  return base .. 'lane:' .. name
+end
+local function lane_priorities(base, name)
+  return base .. 'lane-priorities:' .. name
+end
+local function lane_length(base, name)
+  return redis.call('LLEN', lane_list(base, name)) + redis.call('ZCARD', lane_priorities(base, name))
+end
+local function lane_head(base, name)
+  return redis.call('LINDEX', lane_list(base, name), -1) or redis.call('ZRANGE', lane_priorities(base, name), 0, 0)[1]
+end
+local EXAMINED_LANES = 32
+local function next_task(base)
+  local other = redis.call('LINDEX', base .. 'wait', -1) or redis.call('ZRANGE', base .. 'prioritized', 0, 0)[1]
+  if redis.call('EXISTS', base .. 'lanes') == 0 then
+    return other
+  end
+  local turns = redis.call('ZRANGE', base .. 'turns', 0, EXAMINED_LANES - 1, 'WITHSCORES')
+  local own = tonumber(redis.call('HGET', base .. 'turn-state', 'pass') or turns[2])
+  for i = 1, #turns, 2 do
+    local pass = tonumber(turns[i + 1])
+    if other and math.max(own, pass - 1) <= pass then
+      return other
+    end
+    local id = lane_head(base, turns[i])
+    if id then
+      return id
+    end
+  end
+  return other
+end
+local function tokens_in(stored, now, max, per)
+  local tokens, at = string.match(stored or '', '^(%S+) (%S+)$')
+  if not tokens then
+    return max
+  end
+  return math.min(max, tokens + math.max(0, now - at) * max / per)
+end
+local function whole_tokens(tokens)
+  return math.floor(tokens + 1e-6)
+end
+local function stored_bucket(tokens, now)
+  return string.format('%.9f %.3f', tokens, now)
+end
+local COUNT_ONLY = '-'
+local function refuse_by_count(task, max)
+  if not max then
+    return nil
+  end
+  local found = redis.call('LLEN', base .. 'wait')
+    + redis.call('ZCARD', base .. 'prioritized')
+    + redis.call('ZCARD', base .. 'delayed')
+    + (redis.call('HGET', base .. 'turn-state', 'waiting') or 0)
+    - (task.replaced and 1 or 0)
+  local unwritten = is_all and count or #waiting
+  return found + unwritten >= max and { 'full', 'maxTasks', found, max } or nil
+end
+local function refuse_by_age(task, max)
+  local first = max and next_task(base)
+  if not first or first == task.replaced then
+    return nil
+  end
+  local enqueued_at, options, starts = unpack(redis.call('HMGET', base .. first, 'timestamp', 'opts', 'ats'))
+  if not enqueued_at or tonumber(starts or 0) > 0 then
+    return nil
+  end
+  local delay = string.match(options or '', '"delay":(%d+)') or 0
+  local found = millis() - enqueued_at - delay
+  return found >= max and { 'full', 'maxAge', found, max } or nil
+end
+local function api_key_of(task)
+  local name, max_tasks, max, per = string.match(task.apiKey, '^(%S+) (%S*) (%d*) (%d*)$')
+  return name, max_tasks, tonumber(max), tonumber(per)
+end
+local function refuse_by_api_key(task)
+  local name, max_tasks, max, per = api_key_of(task)
+  local unwritten = is_all and count or 0
+  if tonumber(max_tasks) then
+    local found = tonumber(redis.call('HGET', base .. 'api-key-tasks', name) or '0')
+    if task.replaced and string.sub(redis.call('HGET', base .. task.replaced, 'atEnd') or '', 2) == name then
+      found = found - 1
+    end
+    if found + unwritten >= tonumber(max_tasks) then
+      return { 'api key full', found, tonumber(max_tasks) }
+    end
+  end
+  if max then
+    local tokens = tokens_in(redis.call('HGET', base .. 'api-key-rates', name), micros() / 1000, max, per)
+    if whole_tokens(tokens) <= unwritten then
+      return { 'rate', math.ceil((unwritten + 1 - tokens) * per / max) }
+    end
+  end
+  return nil
+end
+local function charge_api_key(task)
+  local name, max_tasks, max, per = api_key_of(task)
+  if max then
+    local now = micros() / 1000
+    local tokens = tokens_in(redis.call('HGET', base .. 'api-key-rates', name), now, max, per)
+    redis.call('HSET', base .. 'api-key-rates', name, stored_bucket(tokens - 1, now))
+  end
+  if max_tasks ~= '' then
+    task.counted_for = name
+    redis.call('HINCRBY', base .. 'api-key-tasks', name, 1)
+  end
+end
+local function key_owner(base, entry, now)
+  local id, span = string.match(entry, '^(%S+) (%S+)')
+  if tonumber(span) then
+    return now < tonumber(span) and id or nil
+  end
+  local name, ended, starts = unpack(redis.call('HMGET', base .. id, 'name', 'finishedOn', 'ats'))
+  if not name or ended or span == 's' and tonumber(starts or '0') > 0 then
+    return nil
+  end
+  return id
+end
+local function decode_json(text)
+  return cjson.decode((string.gsub(text, '\\\\u[dD][89a-fA-F]%x%x', '\\\\ufffd')))
+end
+local function has_tag(stored, tag)
+  for _, each in ipairs(stored and decode_json(stored) or {}) do
+    if each == tag then
+      return true
+    end
+  end
+  return false
+end
+local function matching_rule(base, rules, id)
+  local fields = redis.call('HMGET', base .. id, 'name', 'timestamp', 'tags', 'retries', 'group')
+  local name, timestamp, tags, retries, member = unpack(fields)
+  if not name then
+    return nil
+  end
+  local retried = -1
+  for _, each in ipairs(retries and decode_json(retries) or {}) do
+    if not each.copy then
+      retried = each.at
+    end
+  end
+  local enqueued = tonumber(timestamp or '0') or 0
+  local group = member and string.match(member, '^%S+')
+  for i, rule in ipairs(rules) do
+    if
+      enqueued <= rule.before
+      and retried < (rule.at or math.huge)
+      and (rule.task == nil or rule.task == name)
+      and (rule.group == nil or rule.group == group)
+      and (rule.tag == nil or has_tag(tags, rule.tag))
+    then
+      return i, name
+    end
+  end
+end
+local NEEDS_MARK = '\\30'
+local JOINS_BEHIND = 0.125
+local LANE_PRIORITY_STEP = 0x100000000
+local NEWEST_OF_LANE = 250
+local function lane_keys(lane)
+  local name = string.match(lane, ' (.*)$')
+  return name, base .. 'lane:' .. name, base .. 'lane-priorities:' .. name
+end
+local function join_turns(name)
+  local first = redis.call('ZRANGE', base .. 'turns', 0, 0, 'WITHSCORES')
+  local time, others = unpack(redis.call('HMGET', base .. 'turn-state', 'time', 'pass'))
+  local pass = (first[2] or time) and math.max(first[2] or 0, time or 0) + JOINS_BEHIND or others or 0
+  redis.call('ZADD', base .. 'turns', 'NX', pass, name)
+end
+local function enter_lane(lane, id, priority, to_head)
+  local name, list, priorities = lane_keys(lane)
+  local state, was_empty = base .. 'turn-state', false
+  if priority > 0 then
+    was_empty = redis.call('EXISTS', list, priorities) == 0
+    local order = to_head and 0 or redis.call('HINCRBY', state, 'order', 1) % LANE_PRIORITY_STEP
+    redis.call('ZADD', priorities, whole(priority * LANE_PRIORITY_STEP + order), id)
+  else
+    was_empty = redis.call(to_head and 'RPUSH' or 'LPUSH', list, id) == 1 and redis.call('EXISTS', priorities) == 0
+  end
+  redis.call('HINCRBY', state, 'waiting', 1)
+  if not was_empty then
+    return false
+  end
+  redis.call('ZADD', base .. 'lanes', redis.call('HINCRBY', state, 'order', 1), name)
+  if redis.call('ZSCORE', base .. 'blocked-lanes', name) then
+    return redis.call('ZSCORE', base .. 'lane-times', name) and true or false
+  end
+  join_turns(name)
+  return true
+end
+local function resume_emptied(name)
+  local pass = string.find(name, NEEDS_MARK, 1, true) and redis.call('ZSCORE', base .. 'blocked-lanes', name)
+  if pass then
+    redis.call('ZREM', base .. 'blocked-lanes', name)
+    redis.call('ZREM', base .. 'lane-times', name)
+    redis.call('ZADD', base .. 'turns', pass, name)
+    redis.call('ZADD', base .. 'marker', '0', '0')
+  end
+end
+local function leave_lane(lane, id)
+  local name, list, priorities = lane_keys(lane)
+  if redis.call('ZREM', priorities, id) == 0 then
+    local newest = redis.call('LPOS', list, id, 'MAXLEN', NEWEST_OF_LANE)
+    if redis.call('LREM', list, newest and 1 or -1, id) == 0 then
+      return false
+    end
+  end
+  redis.call('HINCRBY', base .. 'turn-state', 'waiting', -1)
+  if redis.call('EXISTS', list, priorities) == 0 then
+    redis.call('ZREM', base .. 'lanes', name)
+    resume_emptied(name)
+  end
+  return true
+end
+local TASK_OVERHEAD_BYTES = 512
+local function stored_bytes_of(job)
+  local at_end = redis.call('HGET', job, 'atEnd')
+  local bytes = redis.call('HSTRLEN', job, 'data') + TASK_OVERHEAD_BYTES
+  if at_end and string.sub(at_end, 1, 1) == '+' then
+    bytes = bytes + redis.call('HSTRLEN', job, 'followUps') + redis.call('HSTRLEN', job, 'compensations')
+  end
+  return bytes, at_end
+end
+local function charge(home, job, sign)
+  local bytes, at_end = stored_bytes_of(job)
+  redis.call('HINCRBY', home .. 'totals', 'bytes', sign * bytes)
+  if not at_end then
+    return false
+  end
+  local name = string.sub(at_end, 2)
+  if name ~= '' and redis.call('HINCRBY', home .. 'api-key-tasks', name, sign) <= 0 then
+    redis.call('HDEL', home .. 'api-key-tasks', name)
+  end
+  return string.sub(at_end, 1, 1) == '+'
+end
+local MAX_OUTBOX_ENTRIES, MAX_OUTBOX_BYTES = 10000, 33554432
+local CLOSED_BY_OUTBOX = 'outbox'
+local END_LETTERS = { completed = 'c', dead = 'd', cancelled = 'x', expired = 'e', removed = 'r' }
+local NEXT, HANDLER_SLOT, OWN_COMPENSATION_SLOT = 'n', 'h', 'c'
+local function is_released(letter, status)
+  if letter == 's' then
+    return status == 'completed'
+  end
+  return letter == 'e' and status ~= 'removed' or letter == 'f' and (status == 'dead' or status == 'expired')
+end
+local function write_outbox(home, id, status, result, own)
+  local job, outbox = home .. id, home .. 'outbox'
+  local lines, compensations, enqueued_at, group, compensated =
+    unpack(redis.call('HMGET', job, 'followUps', 'compensations', 'timestamp', 'group', 'compensated'))
+  own = own or ''
+  local bytes, is_unkept, head = 0, false, nil
+  local function write(entry)
+    redis.call('XADD', outbox, '*', 'e', entry)
+    bytes = bytes + #entry
+  end
+  local function add(slot, template)
+    write(head .. slot .. ' ' .. template)
+  end
+  local function add_chain(slot, templates)
+    local last = table.remove(templates)
+    local others = #templates > 0 and '\\n' .. NEXT .. table.concat(templates, '\\n' .. NEXT) or ''
+    add(slot, last .. others)
+  end
+  if group then
+    local run = string.match(group, '^run%-%S+') or string.match(group, '^reduce%-%S+')
+    local passes_on = run and status == 'completed' and result
+    is_unkept = passes_on
+      or run and status == 'cancelled' and redis.call('EXISTS', home .. 'cancelled-group:' .. run) == 1
+    write('g ' .. group .. ' ' .. END_LETTERS[status] .. (passes_on and '\\n' .. result or ''))
+  end
+  if lines or compensations or own ~= '' then
+    head = 't ' .. id .. ' ' .. enqueued_at .. ' ' .. redis.call('HINCRBY', job, 'ends', 1) .. ' '
+  end
+  local kept, next_ones = {}, {}
+  for letter, identity, template in string.gmatch(lines or '', '(%a)([^{\\n]*)({[^\\n]+)') do
+    if letter == NEXT then
+      next_ones[#next_ones + 1] = template
+    else
+      kept[#kept + 1] = letter .. identity .. template
+      if is_released(letter, status) then
+        add(letter .. #kept, template)
+      end
+    end
+  end
+  local number = 0
+  for template in string.gmatch(own, '%a([^\\n]+)') do
+    number = number + 1
+    add(HANDLER_SLOT .. number, template)
+  end
+  if #next_ones > 0 then
+    add_chain(NEXT, next_ones)
+  end
+  if compensations and status ~= 'completed' then
+    local templates = {}
+    for template in string.gmatch(compensations, '%S+ ([^\\n]+)') do
+      templates[#templates + 1] = template
+    end
+    add_chain(OWN_COMPENSATION_SLOT, templates)
+    redis.call('HSET', job, 'compensated', whole(millis()))
+  end
+  if compensations then
+    redis.call('HDEL', job, 'compensations')
+  end
+  if compensated and status == 'completed' then
+    redis.call('HDEL', job, 'compensated')
+  end
+  if lines and (status ~= 'dead' or #kept == 0) then
+    redis.call('HDEL', job, 'followUps')
+  elseif #next_ones > 0 then
+    redis.call('HSET', job, 'followUps', table.concat(kept, '\\n'))
+  end
+  if bytes == 0 then
+    return is_unkept
+  end
+  local total = redis.call('HINCRBY', home .. 'totals', 'outboxBytes', bytes)
+  if total >= MAX_OUTBOX_BYTES or redis.call('XLEN', outbox) >= MAX_OUTBOX_ENTRIES then
+    if redis.call('HSETNX', home .. 'meta', 'paused', CLOSED_BY_OUTBOX) == 1 then
+      redis.call('DEL', home .. 'marker')
+    end
+  end
+  return is_unkept
+end
+local NEWEST = 250
+local function take_out(id)
+  if redis.call('ZREM', base .. 'prioritized', id) == 1 then
+    return 'prioritized'
+  end
+  if redis.call('ZREM', base .. 'delayed', id) == 1 then
+    redis.call('ZREM', base .. 'scheduled', id)
+    redis.call('ZREM', base .. 'retrying', id)
+    return 'delayed'
+  end
+  local lane = redis.call('HGET', base .. id, 'lane')
+  if lane and leave_lane(lane, id) then
+    return 'lanes'
+  end
+  local newest = redis.call('LPOS', base .. 'wait', id, 'MAXLEN', NEWEST)
+  return redis.call('LREM', base .. 'wait', newest and 1 or -1, id) == 1 and 'wait' or nil
+end
+local function delete_waiting_task(id)
+  local job, place = base .. id, take_out(id)
+  local enqueued_at, caller, replaced = unpack(redis.call('HMGET', job, 'timestamp', 'caller', 'replaced'))
+  redis.call('HINCRBY', base .. 'totals', 'removed', 1)
+  if charge(base, job, -1) then
+    write_outbox(base, id, 'removed')
+  end
+  remember_removal(base, id .. ' ' .. (caller or '') .. (replaced and ' r' or ''), tonumber(enqueued_at) or 0)
+  redis.call(
+    'DEL',
+    job,
+    job .. ':logs',
+    job .. ':dependencies',
+    job .. ':processed',
+    job .. ':failed',
+    job .. ':unsuccessful'
+  )
+  return place
+end
+local NAMED_SETS = { 'scheduled', 'retrying', 'completed', 'dead', 'cancelled', 'expired' }
+local function is_running(id)
+  return redis.call('EXISTS', base .. id .. ':lock') == 1
+end
+local function status_of(id)
+  if redis.call('EXISTS', base .. id) == 0 then
+    return ''
+  end
+  for _, set in ipairs(NAMED_SETS) do
+    if redis.call('ZSCORE', base .. set, id) then
+      return set
+    end
+  end
+  return is_running(id) and 'active' or 'waiting'
+end
+local function has_started(id)
+  return tonumber(redis.call('HGET', base .. id, 'ats') or '0') > 0
+end
+local function certain_end(id, now)
+  if is_running(id) then
+    return nil
+  end
+  local expires_at = tonumber(redis.call('ZSCORE', base .. 'expiries', id) or now + 1)
+  if expires_at <= now and not has_started(id) then
+    return 'expired'
+  end
+  local rules = {}
+  for i, text in ipairs(redis.call('HVALS', base .. 'cancel-rules')) do
+    rules[i] = cjson.decode(text)
+  end
+  return #rules > 0 and matching_rule(base, rules, id) and 'cancelled' or nil
+end
+local function postpone(id, wanted)
+  local score = redis.call('ZSCORE', base .. 'delayed', id)
+  local enqueued_at, options = unpack(redis.call('HMGET', base .. id, 'timestamp', 'opts'))
+  local moved, delay = wanted.starts_at - math.floor(score / DELAYED_STEP), wanted.starts_at - enqueued_at
+  if moved <= 0 or wanted.max_delay > 0 and delay >= wanted.max_delay then
+    return false
+  end
+  for _, set in ipairs({ 'delayed', 'scheduled' }) do
+    redis.call('ZADD', base .. set, whole(wanted.starts_at * DELAYED_STEP), id)
+  end
+  redis.call('XADD', base .. 'events', '*', 'event', 'delayed', 'jobId', id, 'delay', whole(wanted.starts_at))
+  local changed = cjson.decode(options)
+  changed.delay = delay
+  redis.call('HSET', base .. id, 'delay', whole(delay), 'opts', cjson.encode(changed))
+  redis.call('ZADD', base .. 'expiries', 'XX', 'INCR', whole(moved), id)
+  return true
+end
+local function wanted_key(task, now)
+  local span, on_conflict, starts_at, max_delay, key = string.match(task.unique, '^(%S+) (%a) (%d+) (%d+) (.*)$')
+  return {
+    key = key,
+    span = tonumber(span) and whole(now + span) or span,
+    on_conflict = on_conflict,
+    starts_at = tonumber(starts_at),
+    max_delay = tonumber(max_delay),
+  }
+end
+local function resolve_conflict(task)
+  local now = millis()
+  local wanted = wanted_key(task, now)
+  task.wanted = wanted
+  local entry = redis.call('HGET', base .. 'unique-keys', wanted.key)
+  local other = entry and key_owner(base, entry, now)
+  if not other then
+    return nil
+  end
+  local other_span = tonumber(string.match(entry, '^%S+ (%S+)'))
+  local ending = certain_end(other, now)
+  if ending and not other_span then
+    return nil
+  end
+  if wanted.on_conflict == 'e' then
+    return { 'taken', other, '' }
+  end
+  local status, action = status_of(other), 'existing'
+  local waits = status == 'waiting' or status == 'scheduled'
+  if waits and not ending and not has_started(other) then
+    if wanted.on_conflict == 'r' then
+      task.replaced, task.replaced_bytes = other, stored_bytes_of(base .. other)
+      return nil
+    end
+    if wanted.on_conflict == 'x' and status == 'scheduled' and postpone(other, wanted) then
+      action = 'extended'
+      if other_span and tonumber(wanted.span) then
+        redis.call('HSET', base .. 'unique-keys', wanted.key, (string.gsub(entry, ' %S+', ' ' .. wanted.span, 1)))
+      end
+    end
+  end
+  if ending == 'cancelled' and (waits or status == 'retrying') then
+    status = ending
+  end
+  if task.record then
+    remember_other(task, action, other, status)
+  end
+  return { action, other, status }
+end
+local function take_key(task)
+  redis.call('HSET', base .. 'unique-keys', task.wanted.key, task.id .. ' ' .. task.wanted.span)
+end
+local function delete_replaced(task)
+  local id = task.replaced
+  local place = delete_waiting_task(id)
+  redis.call('ZREM', base .. 'expiries', id)
+  redis.call('XADD', base .. 'events', '*', 'event', 'removed', 'jobId', id, 'prev', place or 'unknown')
+  stored_bytes = nil
+end
+  created = {
+    recall_forwarded = recall_forwarded,
+    remember_forwarded = remember_forwarded,
+    recall_call = recall_call,
+    remember_call = remember_call,
+    was_removed = was_removed,
+    refuse_by_count = refuse_by_count,
+    refuse_by_age = refuse_by_age,
+    refuse_by_api_key = refuse_by_api_key,
+    charge_api_key = charge_api_key,
+    resolve_conflict = resolve_conflict,
+    delete_replaced = delete_replaced,
+    take_key = take_key,
+    enter_lane = enter_lane,
+  }
+  return created
+end
+local function recall(task)
+  local id, caller, unique = task.id, task.caller, task.unique
+  local may_exist = is_repeat or is_all or task.mayExist or unique
+  if (may_exist or caller ~= '') and redis.call('EXISTS', base .. id) == 1 then
+    local is_own = caller ~= '' and redis.call('HGET', base .. id, 'caller') == caller
+    local has_replaced = unique and redis.call('HEXISTS', base .. id, 'replaced') == 1
+    return (is_own and ADDED or 0) + (has_replaced and REPLACED or 0)
+  end
+  if may_exist or task.group then
+    local was_removed, had_replaced = rare().was_removed(task)
+    if was_removed then
+      return (caller ~= '' and ADDED or 0) + (had_replaced and REPLACED or 0)
+    end
+  end
+  return nil
+end
+local function refuse_group(task)
+  local group = string.match(task.group, '^%S+')
+  return redis.call('EXISTS', base .. 'cancelled-group:' .. group) == 1 and { 'group cancelled' } or nil
+end
+local function refuse_by_limits(task)
+  local max_bytes = tonumber(task.limits)
+  if not max_bytes and task.limits ~= '' then
+    local max_tasks, most, max_age = string.match(task.limits, '^(%d*),(%d*),(%d*)$')
+    max_bytes = tonumber(most)
+    local refused = rare().refuse_by_count(task, tonumber(max_tasks)) or rare().refuse_by_age(task, tonumber(max_age))
+    if refused then
+      return refused
+    end
+  end
+  local refused = task.apiKey and rare().refuse_by_api_key(task)
+  if refused or not max_bytes then
+    return refused or nil
+  end
+  stored_bytes = stored_bytes or tonumber(redis.call('HGET', base .. 'totals', 'bytes') or '0')
+  local found, needed = stored_bytes - (task.replaced_bytes or 0), bytes_of(task)
+  if is_all then
+    needed = needed + bytes
+  else
+    found = found + bytes
+  end
+  return found + needed > max_bytes and { 'full', 'maxBytes', found, max_bytes, needed } or nil
+end
+local function decide(task)
+  return task.forwarded and rare().recall_forwarded(task)
+    or task.idempotency and rare().recall_call(task)
+    or recall(task)
+    or task.group and refuse_group(task)
+    or task.unique and rare().resolve_conflict(task)
+    or refuse_by_limits(task)
+end
+local function note_added(task)
+  count, bytes = count + 1, bytes + bytes_of(task)
+end
+local function write(task)
+  local id = task.id
+  if task.replaced then
+    rare().delete_replaced(task)
+  end
+  if task.apiKey then
+    rare().charge_api_key(task)
+  end
+  store_hash(task)
+  place_task(task)
+  if task.expiresAt then
+    redis.call('ZADD', base .. 'expiries', task.expiresAt, id)
+  end
+  if task.max_events ~= '' then
+    redis.call('XADD', base .. 'task-events', 'MAXLEN', '~', task.max_events, '*', 'id', id, 'event', task.event)
+  end
+  if task.unique then
+    rare().take_key(task)
+  end
+  if task.idempotency then
+    rare().remember_call(task)
+  end
+  if task.forwarded then
+    rare().remember_forwarded(task)
+  end
+  return task.replaced and ADDED + REPLACED or ADDED
+end
+local function is_refusal(reply)
+  return reply == 'reused' or type(reply) == 'table'
+end
+local function add_tasks(first, last, all)
+  is_all, is_repeat = all, #ARGV > last
+  local replies, tasks, is_refused, at = {}, {}, false, first
+  while at <= last do
+    local n, task = #replies + 1, nil
+    task, at = read_task(at)
+    local reply = decide(task)
+    if reply then
+      replies[n], is_refused = reply, is_refused or is_refusal(reply)
+    else
+      note_added(task)
+      tasks[n], replies[n] = task, is_all and '' or write(task)
+    end
+  end
+  if is_all then
+    if is_refused then
+      return replies
+    end
+    for n = 1, #replies do
+      replies[n] = tasks[n] and write(tasks[n]) or replies[n]
+    end
+  end
+  if count > 0 then
+    redis.call('HINCRBY', base .. 'totals', 'accepted', count)
+    redis.call('HINCRBY', base .. 'totals', 'bytes', whole(bytes))
+    write_waiting()
+  end
+  return replies
+end
+return add_tasks(4, tonumber(length), isAll == '1')
+`,
+})
+
+/**
  * Stores the current schema version, unless the namespace already has a version or holds data of 0.1.0.
  */
 export const claimNamespaceScript = luaScript<'schema' | 'legacyFleet', 'version' | 'hasLegacyQueue', string>({
@@ -6963,6 +9007,906 @@ if hasLegacyQueue == '1' or redis.call('EXISTS', legacyFleet) == 1 then
 end
 redis.call('SET', schema, version)
 return version
+`,
+})
+
+/**
+ * Adds tasks from outboxes to one queue. Redis runs this script even if its memory is full, because each task takes the place of an entry
+ * that takes as much memory.
+ */
+export const forwardScript = luaScript<'any', 'base' | 'length', AddReply[]>({
+  name: 'forward',
+  keys: ['any'],
+  args: ['base', 'length'],
+  lua: `#!lua flags=allow-oom
+local any = KEYS[1]
+local base, length = ARGV[1], ARGV[2]
+local function whole(number)
+  return string.format('%.0f', number)
+end
+local function micros()
+  local time = redis.call('TIME')
+  return time[1] * 1000000 + time[2]
+end
+local function millis()
+  return math.floor(micros() / 1000)
+end
+local FIELDS = 10
+local TASK_OVERHEAD_BYTES = 512
+local function read_task(at)
+  local task = {
+    id = ARGV[at],
+    name = ARGV[at + 1],
+    data = ARGV[at + 2],
+    options = ARGV[at + 3],
+    enqueued_at = ARGV[at + 4],
+    caller = ARGV[at + 5],
+    limits = ARGV[at + 6],
+    max_events = ARGV[at + 7],
+    event = ARGV[at + 8],
+  }
+  local first = at + FIELDS
+  local last = first + 2 * tonumber(ARGV[first - 1])
+  for i = first, last - 1, 2 do
+    task[ARGV[i]] = ARGV[i + 1]
+  end
+  return task, last
+end
+local function bytes_of(task)
+  return #task.data + #(task.followUps or '') + TASK_OVERHEAD_BYTES
+end
+local function append(list, name, value)
+  list[#list + 1] = name
+  list[#list + 1] = value
+end
+local function store_hash(task)
+  local fields = { 'name', task.name, 'data', task.data, 'opts', task.options, 'timestamp', task.enqueued_at }
+  append(fields, 'delay', task.delay or '0')
+  append(fields, 'priority', task.priority or '0')
+  if task.caller ~= '' then
+    append(fields, 'caller', task.caller)
+  end
+  if task.max_events ~= '' then
+    append(fields, 'events', task.max_events)
+  end
+  for _, name in ipairs({ 'tags', 'lane', 'group', 'followUps' }) do
+    if task[name] then
+      append(fields, name, task[name])
+    end
+  end
+  if task.replaced then
+    append(fields, 'replaced', '1')
+  end
+  local is_followed, name = task.followUps or task.group, task.counted_for
+  if is_followed or name then
+    append(fields, 'atEnd', (is_followed and '+' or '-') .. (name or ''))
+  end
+  redis.call('HSET', base .. task.id, unpack(fields))
+end
+local ADDED, REPLACED = 1, 2
+local count, bytes = 0, 0
+local is_all, is_repeat, stored_bytes = false, false, nil
+local rare, created
+local MAX_BULLMQ_EVENTS = '10000'
+local DELAYED_STEP, PRIORITY_STEP = 0x1000, 0x100000000
+local waiting, may_wake, has_delayed, queue_settings = {}, false, false, nil
+local function read_settings()
+  queue_settings = redis.call('HMGET', base .. 'meta', 'paused', 'concurrency', 'opts.maxLenEvents')
+  if not queue_settings[3] then
+    queue_settings[3] = MAX_BULLMQ_EVENTS
+    redis.call('HSET', base .. 'meta', 'opts.maxLenEvents', MAX_BULLMQ_EVENTS)
+  end
+end
+local function add_bullmq_event(name, id, ...)
+  redis.call('XADD', base .. 'events', 'MAXLEN', '~', queue_settings[3], '*', 'event', name, 'jobId', id, ...)
+end
+local function delay_task(id, due)
+  local least, most = due * DELAYED_STEP, (due + 1) * DELAYED_STEP - 1
+  local last = redis.call('ZREVRANGEBYSCORE', base .. 'delayed', whole(most), whole(least), 'WITHSCORES', 'LIMIT', 0, 1)
+  local score = whole(last[2] and math.min(last[2] + 1, most) or least)
+  redis.call('ZADD', base .. 'delayed', score, id)
+  redis.call('ZADD', base .. 'scheduled', score, id)
+  has_delayed = true
+end
+local function place_task(task)
+  local id, priority = task.id, tonumber(task.priority or 0)
+  if not queue_settings then
+    read_settings()
+  end
+  add_bullmq_event('added', id, 'name', task.name)
+  if task.delay then
+    local due = task.enqueued_at + task.delay
+    delay_task(id, due)
+    return add_bullmq_event('delayed', id, 'delay', whole(due))
+  end
+  local is_first = true
+  if task.lane then
+    is_first = rare().enter_lane(task.lane, id, priority, false)
+  elseif priority > 0 then
+    local order = redis.call('INCR', base .. 'pc') % PRIORITY_STEP
+    redis.call('ZADD', base .. 'prioritized', whole(priority * PRIORITY_STEP + order), id)
+  else
+    waiting[#waiting + 1] = id
+  end
+  may_wake = may_wake or is_first
+  add_bullmq_event('waiting', id)
+end
+local function may_start()
+  local paused, concurrency = queue_settings[1], queue_settings[2]
+  return not paused and not (concurrency and redis.call('LLEN', base .. 'active') >= tonumber(concurrency))
+end
+local function write_waiting()
+  if #waiting > 0 then
+    redis.call('LPUSH', base .. 'wait', unpack(waiting))
+  end
+  if may_wake and may_start() then
+    redis.call('ZADD', base .. 'marker', '0', '0')
+  end
+  if has_delayed then
+    local next_due = redis.call('ZRANGE', base .. 'delayed', 0, 0, 'WITHSCORES')[2]
+    redis.call('ZADD', base .. 'marker', whole(math.floor(next_due / DELAYED_STEP)), '1')
+  end
+end
+function rare()
+  if created then
+    return created
+  end
+local PERIOD_S, EARLIER_PERIODS = 21600, 4
+local MIN_DIGITS, MAX_DIGITS = '3', '5'
+local FULL = 512
+local SPARSE = 16
+local function digits_in(noted, period)
+  return string.match(noted, ' ' .. period .. ':(%d+)')
+end
+local function records_in(bucket, period, digits)
+  return base .. 'forwarded:' .. period .. ':' .. string.sub(bucket, 1, digits)
+end
+local function read_periods(task)
+  local number, bucket = string.match(task.forwarded, '^(%S+) (%S+)$')
+  local noted = redis.call('HGET', base .. 'totals', 'forwardedDigits') or ''
+  return number, bucket, noted, math.floor(millis() / 1000 / PERIOD_S)
+end
+local function recall_forwarded(task)
+  local number, bucket, noted, now = read_periods(task)
+  for period = now, now - EARLIER_PERIODS, -1 do
+    for digits in string.gmatch(digits_in(noted, period) or MIN_DIGITS, '%d') do
+      if redis.call('SISMEMBER', records_in(bucket, period, digits), number) == 1 then
+        return ADDED
+      end
+    end
+  end
+  return nil
+end
+local function note_digits(noted, now, used)
+  local others = ''
+  for period = now - EARLIER_PERIODS, now - 1 do
+    local digits = digits_in(noted, period)
+    if digits then
+      others = others .. ' ' .. period .. ':' .. digits
+    end
+  end
+  redis.call('HSET', base .. 'totals', 'forwardedDigits', others .. ' ' .. now .. ':' .. used)
+end
+local function remember_forwarded(task)
+  local number, bucket, noted, now = read_periods(task)
+  local used, before = digits_in(noted, now), digits_in(noted, now - 1)
+  if before and not used then
+    used = string.sub(before, -1)
+    if used ~= MIN_DIGITS and redis.call('SCARD', records_in(bucket, now - 1, used)) < SPARSE then
+      used = used - 1
+    end
+    if before ~= MIN_DIGITS then
+      note_digits(noted, now, used)
+    end
+  end
+  used = used or MIN_DIGITS
+  local digits = string.sub(used, -1)
+  local records = records_in(bucket, now, digits)
+  redis.call('SADD', records, number)
+  local count = redis.call('SCARD', records)
+  if count == 1 then
+    redis.call('EXPIREAT', records, (now + EARLIER_PERIODS + 1) * PERIOD_S)
+  end
+  if count >= FULL and digits < MAX_DIGITS then
+    note_digits(noted, now, used .. digits + 1)
+  end
+end
+local PERIODS = 2
+local PERIOD_NUMBERS = '0123'
+local LIFE_AT, LIFE_END, HASH_END, KEY_END = 2, 9, 13, 35
+local REQUEST_LENGTH, START_AT, START_END = 11, 14, 20
+local UNKNOWN_START = '0000000'
+local ACTION_CODES = { created = 'c', existing = 'e', replaced = 'r', extended = 'x' }
+local STATUS_CODES = {
+  scheduled = 's',
+  waiting = 'w',
+  active = 'a',
+  retrying = 'r',
+  completed = 'c',
+  dead = 'd',
+  cancelled = 'n',
+  expired = 'e',
+}
+local DELETED = '-'
+local function recall_call(task)
+  local field = task.idempotency
+  local hash = base .. 'idempotency:' .. string.sub(field, LIFE_AT, HASH_END)
+  local key, record = string.sub(field, HASH_END + 1, KEY_END), string.sub(field, KEY_END + 1)
+  local life = tonumber(string.sub(field, LIFE_AT, LIFE_END))
+  local length = math.ceil(life / PERIODS)
+  local now = math.floor(redis.call('TIME')[1] / length)
+  for period = now, now - PERIODS, -1 do
+    local number = period % #PERIOD_NUMBERS + 1
+    local records = hash .. string.sub(PERIOD_NUMBERS, number, number)
+    local found = redis.call('HGET', records, key)
+    if found then
+      local is_same = string.sub(found, 1, REQUEST_LENGTH) == string.sub(record, 1, REQUEST_LENGTH)
+      return is_same and string.sub(found, REQUEST_LENGTH + 1) or 'reused'
+    end
+    if period == now then
+      task.records, task.record_key, task.record = records, key, record
+      task.records_expire_at = (now + 1) * length + life
+    end
+  end
+  return string.sub(field, 1, 1) == '0' and { 'no_room' } or nil
+end
+local function store_record(task, record)
+  redis.call('HSET', task.records, task.record_key, record)
+  if redis.call('HLEN', task.records) == 1 then
+    redis.call('EXPIREAT', task.records, task.records_expire_at)
+  end
+end
+local function remember_call(task)
+  local record = task.record
+  if task.replaced then
+    record = string.sub(record, 1, REQUEST_LENGTH) .. ACTION_CODES.replaced .. string.sub(record, REQUEST_LENGTH + 2)
+  end
+  store_record(task, record)
+end
+local function remember_other(task, action, other, status)
+  local start = action == 'existing' and UNKNOWN_START or string.sub(task.record, START_AT, START_END)
+  local code = ACTION_CODES[action] .. (STATUS_CODES[status] or DELETED)
+  store_record(task, string.sub(task.record, 1, REQUEST_LENGTH) .. code .. start .. string.match(other, '[^-]+$'))
+end
+local REPEATS_WITHIN_MS = 20000
+local TRIM_AT_ONCE = 1000
+local trimmed, has_removed = {}, nil
+local function remember_removal(home, member, at)
+  local now = millis()
+  local oldest, set = now - REPEATS_WITHIN_MS, home .. 'recently-removed'
+  if at and at < oldest then
+    return
+  end
+  redis.call('ZADD', set, whole(math.min(at or now, now)), member)
+  if trimmed[home] then
+    return
+  end
+  trimmed[home] = true
+  local old = redis.call('ZRANGE', set, '-inf', '(' .. whole(oldest), 'BYSCORE', 'LIMIT', 0, TRIM_AT_ONCE)
+  if #old > 0 then
+    redis.call('ZREM', set, unpack(old))
+  end
+  redis.call('PEXPIRE', set, REPEATS_WITHIN_MS)
+end
+local function was_removed(task)
+  if has_removed == nil then
+    has_removed = redis.call('EXISTS', base .. 'recently-removed') == 1
+  end
+  if not has_removed then
+    return false, false
+  end
+  local member = task.id .. ' ' .. task.caller
+  if task.unique and redis.call('ZSCORE', base .. 'recently-removed', member .. ' r') then
+    return true, true
+  end
+  return redis.call('ZSCORE', base .. 'recently-removed', member), false
+end
+local function lane_name(field)
+  return string.match(field, ' (.*)$')
+end
+local function split_lane(name)
+  if not string.find(name, '\\30', 1, true) then
+    return name, nil
+  end
+  return string.match(name, '^(.*)\\30([^\\30]*)$')
+end
+local function lane_list(base, name)
+  return base .. 'lane:' .. name
+end
+local function lane_priorities(base, name)
+  return base .. 'lane-priorities:' .. name
+end
+local function lane_length(base, name)
+  return redis.call('LLEN', lane_list(base, name)) + redis.call('ZCARD', lane_priorities(base, name))
+end
+local function lane_head(base, name)
+  return redis.call('LINDEX', lane_list(base, name), -1) or redis.call('ZRANGE', lane_priorities(base, name), 0, 0)[1]
+end
+local EXAMINED_LANES = 32
+local function next_task(base)
+  local other = redis.call('LINDEX', base .. 'wait', -1) or redis.call('ZRANGE', base .. 'prioritized', 0, 0)[1]
+  if redis.call('EXISTS', base .. 'lanes') == 0 then
+    return other
+  end
+  local turns = redis.call('ZRANGE', base .. 'turns', 0, EXAMINED_LANES - 1, 'WITHSCORES')
+  local own = tonumber(redis.call('HGET', base .. 'turn-state', 'pass') or turns[2])
+  for i = 1, #turns, 2 do
+    local pass = tonumber(turns[i + 1])
+    if other and math.max(own, pass - 1) <= pass then
+      return other
+    end
+    local id = lane_head(base, turns[i])
+    if id then
+      return id
+    end
+  end
+  return other
+end
+local function tokens_in(stored, now, max, per)
+  local tokens, at = string.match(stored or '', '^(%S+) (%S+)$')
+  if not tokens then
+    return max
+  end
+  return math.min(max, tokens + math.max(0, now - at) * max / per)
+end
+local function whole_tokens(tokens)
+  return math.floor(tokens + 1e-6)
+end
+local function stored_bucket(tokens, now)
+  return string.format('%.9f %.3f', tokens, now)
+end
+local COUNT_ONLY = '-'
+local function refuse_by_count(task, max)
+  if not max then
+    return nil
+  end
+  local found = redis.call('LLEN', base .. 'wait')
+    + redis.call('ZCARD', base .. 'prioritized')
+    + redis.call('ZCARD', base .. 'delayed')
+    + (redis.call('HGET', base .. 'turn-state', 'waiting') or 0)
+    - (task.replaced and 1 or 0)
+  local unwritten = is_all and count or #waiting
+  return found + unwritten >= max and { 'full', 'maxTasks', found, max } or nil
+end
+local function refuse_by_age(task, max)
+  local first = max and next_task(base)
+  if not first or first == task.replaced then
+    return nil
+  end
+  local enqueued_at, options, starts = unpack(redis.call('HMGET', base .. first, 'timestamp', 'opts', 'ats'))
+  if not enqueued_at or tonumber(starts or 0) > 0 then
+    return nil
+  end
+  local delay = string.match(options or '', '"delay":(%d+)') or 0
+  local found = millis() - enqueued_at - delay
+  return found >= max and { 'full', 'maxAge', found, max } or nil
+end
+local function api_key_of(task)
+  local name, max_tasks, max, per = string.match(task.apiKey, '^(%S+) (%S*) (%d*) (%d*)$')
+  return name, max_tasks, tonumber(max), tonumber(per)
+end
+local function refuse_by_api_key(task)
+  local name, max_tasks, max, per = api_key_of(task)
+  local unwritten = is_all and count or 0
+  if tonumber(max_tasks) then
+    local found = tonumber(redis.call('HGET', base .. 'api-key-tasks', name) or '0')
+    if task.replaced and string.sub(redis.call('HGET', base .. task.replaced, 'atEnd') or '', 2) == name then
+      found = found - 1
+    end
+    if found + unwritten >= tonumber(max_tasks) then
+      return { 'api key full', found, tonumber(max_tasks) }
+    end
+  end
+  if max then
+    local tokens = tokens_in(redis.call('HGET', base .. 'api-key-rates', name), micros() / 1000, max, per)
+    if whole_tokens(tokens) <= unwritten then
+      return { 'rate', math.ceil((unwritten + 1 - tokens) * per / max) }
+    end
+  end
+  return nil
+end
+local function charge_api_key(task)
+  local name, max_tasks, max, per = api_key_of(task)
+  if max then
+    local now = micros() / 1000
+    local tokens = tokens_in(redis.call('HGET', base .. 'api-key-rates', name), now, max, per)
+    redis.call('HSET', base .. 'api-key-rates', name, stored_bucket(tokens - 1, now))
+  end
+  if max_tasks ~= '' then
+    task.counted_for = name
+    redis.call('HINCRBY', base .. 'api-key-tasks', name, 1)
+  end
+end
+local function key_owner(base, entry, now)
+  local id, span = string.match(entry, '^(%S+) (%S+)')
+  if tonumber(span) then
+    return now < tonumber(span) and id or nil
+  end
+  local name, ended, starts = unpack(redis.call('HMGET', base .. id, 'name', 'finishedOn', 'ats'))
+  if not name or ended or span == 's' and tonumber(starts or '0') > 0 then
+    return nil
+  end
+  return id
+end
+local function decode_json(text)
+  return cjson.decode((string.gsub(text, '\\\\u[dD][89a-fA-F]%x%x', '\\\\ufffd')))
+end
+local function has_tag(stored, tag)
+  for _, each in ipairs(stored and decode_json(stored) or {}) do
+    if each == tag then
+      return true
+    end
+  end
+  return false
+end
+local function matching_rule(base, rules, id)
+  local fields = redis.call('HMGET', base .. id, 'name', 'timestamp', 'tags', 'retries', 'group')
+  local name, timestamp, tags, retries, member = unpack(fields)
+  if not name then
+    return nil
+  end
+  local retried = -1
+  for _, each in ipairs(retries and decode_json(retries) or {}) do
+    if not each.copy then
+      retried = each.at
+    end
+  end
+  local enqueued = tonumber(timestamp or '0') or 0
+  local group = member and string.match(member, '^%S+')
+  for i, rule in ipairs(rules) do
+    if
+      enqueued <= rule.before
+      and retried < (rule.at or math.huge)
+      and (rule.task == nil or rule.task == name)
+      and (rule.group == nil or rule.group == group)
+      and (rule.tag == nil or has_tag(tags, rule.tag))
+    then
+      return i, name
+    end
+  end
+end
+local NEEDS_MARK = '\\30'
+local JOINS_BEHIND = 0.125
+local LANE_PRIORITY_STEP = 0x100000000
+local NEWEST_OF_LANE = 250
+local function lane_keys(lane)
+  local name = string.match(lane, ' (.*)$')
+  return name, base .. 'lane:' .. name, base .. 'lane-priorities:' .. name
+end
+local function join_turns(name)
+  local first = redis.call('ZRANGE', base .. 'turns', 0, 0, 'WITHSCORES')
+  local time, others = unpack(redis.call('HMGET', base .. 'turn-state', 'time', 'pass'))
+  local pass = (first[2] or time) and math.max(first[2] or 0, time or 0) + JOINS_BEHIND or others or 0
+  redis.call('ZADD', base .. 'turns', 'NX', pass, name)
+end
+local function enter_lane(lane, id, priority, to_head)
+  local name, list, priorities = lane_keys(lane)
+  local state, was_empty = base .. 'turn-state', false
+  if priority > 0 then
+    was_empty = redis.call('EXISTS', list, priorities) == 0
+    local order = to_head and 0 or redis.call('HINCRBY', state, 'order', 1) % LANE_PRIORITY_STEP
+    redis.call('ZADD', priorities, whole(priority * LANE_PRIORITY_STEP + order), id)
+  else
+    was_empty = redis.call(to_head and 'RPUSH' or 'LPUSH', list, id) == 1 and redis.call('EXISTS', priorities) == 0
+  end
+  redis.call('HINCRBY', state, 'waiting', 1)
+  if not was_empty then
+    return false
+  end
+  redis.call('ZADD', base .. 'lanes', redis.call('HINCRBY', state, 'order', 1), name)
+  if redis.call('ZSCORE', base .. 'blocked-lanes', name) then
+    return redis.call('ZSCORE', base .. 'lane-times', name) and true or false
+  end
+  join_turns(name)
+  return true
+end
+local function resume_emptied(name)
+  local pass = string.find(name, NEEDS_MARK, 1, true) and redis.call('ZSCORE', base .. 'blocked-lanes', name)
+  if pass then
+    redis.call('ZREM', base .. 'blocked-lanes', name)
+    redis.call('ZREM', base .. 'lane-times', name)
+    redis.call('ZADD', base .. 'turns', pass, name)
+    redis.call('ZADD', base .. 'marker', '0', '0')
+  end
+end
+local function leave_lane(lane, id)
+  local name, list, priorities = lane_keys(lane)
+  if redis.call('ZREM', priorities, id) == 0 then
+    local newest = redis.call('LPOS', list, id, 'MAXLEN', NEWEST_OF_LANE)
+    if redis.call('LREM', list, newest and 1 or -1, id) == 0 then
+      return false
+    end
+  end
+  redis.call('HINCRBY', base .. 'turn-state', 'waiting', -1)
+  if redis.call('EXISTS', list, priorities) == 0 then
+    redis.call('ZREM', base .. 'lanes', name)
+    resume_emptied(name)
+  end
+  return true
+end
+local TASK_OVERHEAD_BYTES = 512
+local function stored_bytes_of(job)
+  local at_end = redis.call('HGET', job, 'atEnd')
+  local bytes = redis.call('HSTRLEN', job, 'data') + TASK_OVERHEAD_BYTES
+  if at_end and string.sub(at_end, 1, 1) == '+' then
+    bytes = bytes + redis.call('HSTRLEN', job, 'followUps') + redis.call('HSTRLEN', job, 'compensations')
+  end
+  return bytes, at_end
+end
+local function charge(home, job, sign)
+  local bytes, at_end = stored_bytes_of(job)
+  redis.call('HINCRBY', home .. 'totals', 'bytes', sign * bytes)
+  if not at_end then
+    return false
+  end
+  local name = string.sub(at_end, 2)
+  if name ~= '' and redis.call('HINCRBY', home .. 'api-key-tasks', name, sign) <= 0 then
+    redis.call('HDEL', home .. 'api-key-tasks', name)
+  end
+  return string.sub(at_end, 1, 1) == '+'
+end
+local MAX_OUTBOX_ENTRIES, MAX_OUTBOX_BYTES = 10000, 33554432
+local CLOSED_BY_OUTBOX = 'outbox'
+local END_LETTERS = { completed = 'c', dead = 'd', cancelled = 'x', expired = 'e', removed = 'r' }
+local NEXT, HANDLER_SLOT, OWN_COMPENSATION_SLOT = 'n', 'h', 'c'
+local function is_released(letter, status)
+  if letter == 's' then
+    return status == 'completed'
+  end
+  return letter == 'e' and status ~= 'removed' or letter == 'f' and (status == 'dead' or status == 'expired')
+end
+local function write_outbox(home, id, status, result, own)
+  local job, outbox = home .. id, home .. 'outbox'
+  local lines, compensations, enqueued_at, group, compensated =
+    unpack(redis.call('HMGET', job, 'followUps', 'compensations', 'timestamp', 'group', 'compensated'))
+  own = own or ''
+  local bytes, is_unkept, head = 0, false, nil
+  local function write(entry)
+    redis.call('XADD', outbox, '*', 'e', entry)
+    bytes = bytes + #entry
+  end
+  local function add(slot, template)
+    write(head .. slot .. ' ' .. template)
+  end
+  local function add_chain(slot, templates)
+    local last = table.remove(templates)
+    local others = #templates > 0 and '\\n' .. NEXT .. table.concat(templates, '\\n' .. NEXT) or ''
+    add(slot, last .. others)
+  end
+  if group then
+    local run = string.match(group, '^run%-%S+') or string.match(group, '^reduce%-%S+')
+    local passes_on = run and status == 'completed' and result
+    is_unkept = passes_on
+      or run and status == 'cancelled' and redis.call('EXISTS', home .. 'cancelled-group:' .. run) == 1
+    write('g ' .. group .. ' ' .. END_LETTERS[status] .. (passes_on and '\\n' .. result or ''))
+  end
+  if lines or compensations or own ~= '' then
+    head = 't ' .. id .. ' ' .. enqueued_at .. ' ' .. redis.call('HINCRBY', job, 'ends', 1) .. ' '
+  end
+  local kept, next_ones = {}, {}
+  for letter, identity, template in string.gmatch(lines or '', '(%a)([^{\\n]*)({[^\\n]+)') do
+    if letter == NEXT then
+      next_ones[#next_ones + 1] = template
+    else
+      kept[#kept + 1] = letter .. identity .. template
+      if is_released(letter, status) then
+        add(letter .. #kept, template)
+      end
+    end
+  end
+  local number = 0
+  for template in string.gmatch(own, '%a([^\\n]+)') do
+    number = number + 1
+    add(HANDLER_SLOT .. number, template)
+  end
+  if #next_ones > 0 then
+    add_chain(NEXT, next_ones)
+  end
+  if compensations and status ~= 'completed' then
+    local templates = {}
+    for template in string.gmatch(compensations, '%S+ ([^\\n]+)') do
+      templates[#templates + 1] = template
+    end
+    add_chain(OWN_COMPENSATION_SLOT, templates)
+    redis.call('HSET', job, 'compensated', whole(millis()))
+  end
+  if compensations then
+    redis.call('HDEL', job, 'compensations')
+  end
+  if compensated and status == 'completed' then
+    redis.call('HDEL', job, 'compensated')
+  end
+  if lines and (status ~= 'dead' or #kept == 0) then
+    redis.call('HDEL', job, 'followUps')
+  elseif #next_ones > 0 then
+    redis.call('HSET', job, 'followUps', table.concat(kept, '\\n'))
+  end
+  if bytes == 0 then
+    return is_unkept
+  end
+  local total = redis.call('HINCRBY', home .. 'totals', 'outboxBytes', bytes)
+  if total >= MAX_OUTBOX_BYTES or redis.call('XLEN', outbox) >= MAX_OUTBOX_ENTRIES then
+    if redis.call('HSETNX', home .. 'meta', 'paused', CLOSED_BY_OUTBOX) == 1 then
+      redis.call('DEL', home .. 'marker')
+    end
+  end
+  return is_unkept
+end
+local NEWEST = 250
+local function take_out(id)
+  if redis.call('ZREM', base .. 'prioritized', id) == 1 then
+    return 'prioritized'
+  end
+  if redis.call('ZREM', base .. 'delayed', id) == 1 then
+    redis.call('ZREM', base .. 'scheduled', id)
+    redis.call('ZREM', base .. 'retrying', id)
+    return 'delayed'
+  end
+  local lane = redis.call('HGET', base .. id, 'lane')
+  if lane and leave_lane(lane, id) then
+    return 'lanes'
+  end
+  local newest = redis.call('LPOS', base .. 'wait', id, 'MAXLEN', NEWEST)
+  return redis.call('LREM', base .. 'wait', newest and 1 or -1, id) == 1 and 'wait' or nil
+end
+local function delete_waiting_task(id)
+  local job, place = base .. id, take_out(id)
+  local enqueued_at, caller, replaced = unpack(redis.call('HMGET', job, 'timestamp', 'caller', 'replaced'))
+  redis.call('HINCRBY', base .. 'totals', 'removed', 1)
+  if charge(base, job, -1) then
+    write_outbox(base, id, 'removed')
+  end
+  remember_removal(base, id .. ' ' .. (caller or '') .. (replaced and ' r' or ''), tonumber(enqueued_at) or 0)
+  redis.call(
+    'DEL',
+    job,
+    job .. ':logs',
+    job .. ':dependencies',
+    job .. ':processed',
+    job .. ':failed',
+    job .. ':unsuccessful'
+  )
+  return place
+end
+local NAMED_SETS = { 'scheduled', 'retrying', 'completed', 'dead', 'cancelled', 'expired' }
+local function is_running(id)
+  return redis.call('EXISTS', base .. id .. ':lock') == 1
+end
+local function status_of(id)
+  if redis.call('EXISTS', base .. id) == 0 then
+    return ''
+  end
+  for _, set in ipairs(NAMED_SETS) do
+    if redis.call('ZSCORE', base .. set, id) then
+      return set
+    end
+  end
+  return is_running(id) and 'active' or 'waiting'
+end
+local function has_started(id)
+  return tonumber(redis.call('HGET', base .. id, 'ats') or '0') > 0
+end
+local function certain_end(id, now)
+  if is_running(id) then
+    return nil
+  end
+  local expires_at = tonumber(redis.call('ZSCORE', base .. 'expiries', id) or now + 1)
+  if expires_at <= now and not has_started(id) then
+    return 'expired'
+  end
+  local rules = {}
+  for i, text in ipairs(redis.call('HVALS', base .. 'cancel-rules')) do
+    rules[i] = cjson.decode(text)
+  end
+  return #rules > 0 and matching_rule(base, rules, id) and 'cancelled' or nil
+end
+local function postpone(id, wanted)
+  local score = redis.call('ZSCORE', base .. 'delayed', id)
+  local enqueued_at, options = unpack(redis.call('HMGET', base .. id, 'timestamp', 'opts'))
+  local moved, delay = wanted.starts_at - math.floor(score / DELAYED_STEP), wanted.starts_at - enqueued_at
+  if moved <= 0 or wanted.max_delay > 0 and delay >= wanted.max_delay then
+    return false
+  end
+  for _, set in ipairs({ 'delayed', 'scheduled' }) do
+    redis.call('ZADD', base .. set, whole(wanted.starts_at * DELAYED_STEP), id)
+  end
+  redis.call('XADD', base .. 'events', '*', 'event', 'delayed', 'jobId', id, 'delay', whole(wanted.starts_at))
+  local changed = cjson.decode(options)
+  changed.delay = delay
+  redis.call('HSET', base .. id, 'delay', whole(delay), 'opts', cjson.encode(changed))
+  redis.call('ZADD', base .. 'expiries', 'XX', 'INCR', whole(moved), id)
+  return true
+end
+local function wanted_key(task, now)
+  local span, on_conflict, starts_at, max_delay, key = string.match(task.unique, '^(%S+) (%a) (%d+) (%d+) (.*)$')
+  return {
+    key = key,
+    span = tonumber(span) and whole(now + span) or span,
+    on_conflict = on_conflict,
+    starts_at = tonumber(starts_at),
+    max_delay = tonumber(max_delay),
+  }
+end
+local function resolve_conflict(task)
+  local now = millis()
+  local wanted = wanted_key(task, now)
+  task.wanted = wanted
+  local entry = redis.call('HGET', base .. 'unique-keys', wanted.key)
+  local other = entry and key_owner(base, entry, now)
+  if not other then
+    return nil
+  end
+  local other_span = tonumber(string.match(entry, '^%S+ (%S+)'))
+  local ending = certain_end(other, now)
+  if ending and not other_span then
+    return nil
+  end
+  if wanted.on_conflict == 'e' then
+    return { 'taken', other, '' }
+  end
+  local status, action = status_of(other), 'existing'
+  local waits = status == 'waiting' or status == 'scheduled'
+  if waits and not ending and not has_started(other) then
+    if wanted.on_conflict == 'r' then
+      task.replaced, task.replaced_bytes = other, stored_bytes_of(base .. other)
+      return nil
+    end
+    if wanted.on_conflict == 'x' and status == 'scheduled' and postpone(other, wanted) then
+      action = 'extended'
+      if other_span and tonumber(wanted.span) then
+        redis.call('HSET', base .. 'unique-keys', wanted.key, (string.gsub(entry, ' %S+', ' ' .. wanted.span, 1)))
+      end
+    end
+  end
+  if ending == 'cancelled' and (waits or status == 'retrying') then
+    status = ending
+  end
+  if task.record then
+    remember_other(task, action, other, status)
+  end
+  return { action, other, status }
+end
+local function take_key(task)
+  redis.call('HSET', base .. 'unique-keys', task.wanted.key, task.id .. ' ' .. task.wanted.span)
+end
+local function delete_replaced(task)
+  local id = task.replaced
+  local place = delete_waiting_task(id)
+  redis.call('ZREM', base .. 'expiries', id)
+  redis.call('XADD', base .. 'events', '*', 'event', 'removed', 'jobId', id, 'prev', place or 'unknown')
+  stored_bytes = nil
+end
+  created = {
+    recall_forwarded = recall_forwarded,
+    remember_forwarded = remember_forwarded,
+    recall_call = recall_call,
+    remember_call = remember_call,
+    was_removed = was_removed,
+    refuse_by_count = refuse_by_count,
+    refuse_by_age = refuse_by_age,
+    refuse_by_api_key = refuse_by_api_key,
+    charge_api_key = charge_api_key,
+    resolve_conflict = resolve_conflict,
+    delete_replaced = delete_replaced,
+    take_key = take_key,
+    enter_lane = enter_lane,
+  }
+  return created
+end
+local function recall(task)
+  local id, caller, unique = task.id, task.caller, task.unique
+  local may_exist = is_repeat or is_all or task.mayExist or unique
+  if (may_exist or caller ~= '') and redis.call('EXISTS', base .. id) == 1 then
+    local is_own = caller ~= '' and redis.call('HGET', base .. id, 'caller') == caller
+    local has_replaced = unique and redis.call('HEXISTS', base .. id, 'replaced') == 1
+    return (is_own and ADDED or 0) + (has_replaced and REPLACED or 0)
+  end
+  if may_exist or task.group then
+    local was_removed, had_replaced = rare().was_removed(task)
+    if was_removed then
+      return (caller ~= '' and ADDED or 0) + (had_replaced and REPLACED or 0)
+    end
+  end
+  return nil
+end
+local function refuse_group(task)
+  local group = string.match(task.group, '^%S+')
+  return redis.call('EXISTS', base .. 'cancelled-group:' .. group) == 1 and { 'group cancelled' } or nil
+end
+local function refuse_by_limits(task)
+  local max_bytes = tonumber(task.limits)
+  if not max_bytes and task.limits ~= '' then
+    local max_tasks, most, max_age = string.match(task.limits, '^(%d*),(%d*),(%d*)$')
+    max_bytes = tonumber(most)
+    local refused = rare().refuse_by_count(task, tonumber(max_tasks)) or rare().refuse_by_age(task, tonumber(max_age))
+    if refused then
+      return refused
+    end
+  end
+  local refused = task.apiKey and rare().refuse_by_api_key(task)
+  if refused or not max_bytes then
+    return refused or nil
+  end
+  stored_bytes = stored_bytes or tonumber(redis.call('HGET', base .. 'totals', 'bytes') or '0')
+  local found, needed = stored_bytes - (task.replaced_bytes or 0), bytes_of(task)
+  if is_all then
+    needed = needed + bytes
+  else
+    found = found + bytes
+  end
+  return found + needed > max_bytes and { 'full', 'maxBytes', found, max_bytes, needed } or nil
+end
+local function decide(task)
+  return task.forwarded and rare().recall_forwarded(task)
+    or task.idempotency and rare().recall_call(task)
+    or recall(task)
+    or task.group and refuse_group(task)
+    or task.unique and rare().resolve_conflict(task)
+    or refuse_by_limits(task)
+end
+local function note_added(task)
+  count, bytes = count + 1, bytes + bytes_of(task)
+end
+local function write(task)
+  local id = task.id
+  if task.replaced then
+    rare().delete_replaced(task)
+  end
+  if task.apiKey then
+    rare().charge_api_key(task)
+  end
+  store_hash(task)
+  place_task(task)
+  if task.expiresAt then
+    redis.call('ZADD', base .. 'expiries', task.expiresAt, id)
+  end
+  if task.max_events ~= '' then
+    redis.call('XADD', base .. 'task-events', 'MAXLEN', '~', task.max_events, '*', 'id', id, 'event', task.event)
+  end
+  if task.unique then
+    rare().take_key(task)
+  end
+  if task.idempotency then
+    rare().remember_call(task)
+  end
+  if task.forwarded then
+    rare().remember_forwarded(task)
+  end
+  return task.replaced and ADDED + REPLACED or ADDED
+end
+local function is_refusal(reply)
+  return reply == 'reused' or type(reply) == 'table'
+end
+local function add_tasks(first, last, all)
+  is_all, is_repeat = all, #ARGV > last
+  local replies, tasks, is_refused, at = {}, {}, false, first
+  while at <= last do
+    local n, task = #replies + 1, nil
+    task, at = read_task(at)
+    local reply = decide(task)
+    if reply then
+      replies[n], is_refused = reply, is_refused or is_refusal(reply)
+    else
+      note_added(task)
+      tasks[n], replies[n] = task, is_all and '' or write(task)
+    end
+  end
+  if is_all then
+    if is_refused then
+      return replies
+    end
+    for n = 1, #replies do
+      replies[n] = tasks[n] and write(tasks[n]) or replies[n]
+    end
+  end
+  if count > 0 then
+    redis.call('HINCRBY', base .. 'totals', 'accepted', count)
+    redis.call('HINCRBY', base .. 'totals', 'bytes', whole(bytes))
+    write_waiting()
+  end
+  return replies
+end
+return add_tasks(3, tonumber(length), false)
 `,
 })
 

@@ -4,7 +4,7 @@
 // nor the codec. Only the id and the times are missing: they are determined when the task to follow has ended. The follow-ups of
 // one task are lines, each a letter and a template as JSON, which contains no line break. A follow-up that a handler has registered
 // also has its identity and a blank in between, so that registering it again replaces the line. Scripts in Redis choose among the
-// lines by their letters and never parse the JSON (packages/bullmq/src/outbox/outbox-steps.ts).
+// lines by their letters and never parse the JSON (packages/bullmq/src/store/lua/includes/outbox.lua).
 import { z } from 'zod'
 import type { Envelope } from './envelope.ts'
 

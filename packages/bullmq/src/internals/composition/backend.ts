@@ -13,7 +13,7 @@ import type { Commander } from '../../scripts/script.ts'
 import { encodeKind, kindOfReason } from '../status/stored-kind.ts'
 import { candidatesArgument } from './candidate-steps.ts'
 import { type Commit, type PendingCommits, REASON_AT, settleByAnswer, TARGET_AT, takeCommit } from './commits.ts'
-import { COMPOSED, type ComposedScript, ENDS_PER_REMOVAL, FETCHES, FORWARDING } from './composed-scripts.ts'
+import { COMPOSED, type ComposedScript, ENDS_PER_REMOVAL, FETCHES } from './composed-scripts.ts'
 import { timeTranslation } from './scripts-clock.ts'
 
 export interface ComposeOptions {
@@ -118,17 +118,7 @@ export function composeBackend(
   let ends = 0
   const removesOld = (): boolean => ++ends % ENDS_PER_REMOVAL === 0
   /** Every end of a task takes this path, so the function allocates only what it sends. */
-  const pushExtras = (
-    name: string,
-    { extra, trims }: ComposedScript,
-    args: unknown[],
-    commit: Commit | undefined,
-  ): void => {
-    // A team's own add sends none of the arguments that it may leave out. A broker's add takes another path (./add-arguments.ts).
-    if (trims) {
-      args.push(base ?? baseOf(String(args[0])))
-      return
-    }
+  const pushExtras = (name: string, { extra }: ComposedScript, args: unknown[], commit: Commit | undefined): void => {
     const values = valuesForJob(name, args)
     const kept = name === 'moveToFinished' && removesOld() ? retention[endedStatus(args, commit)] : undefined
     for (const each of extra) {
@@ -252,9 +242,7 @@ export function commandsOf(redis: Commander): RedisClient {
 }
 
 /** The composed scripts, by the names of their commands. */
-const COMPOSED_BY_COMMAND = new Map(
-  [...COMPOSED.values(), ...FORWARDING.values()].map((script) => [script.name, script]),
-)
+const COMPOSED_BY_COMMAND = new Map([...COMPOSED.values()].map((script) => [script.name, script]))
 
 /**
  * Defines the scripts as commands on a client. The client's transactions have the same commands, so the scripts are defined

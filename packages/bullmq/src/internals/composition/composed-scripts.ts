@@ -7,7 +7,7 @@
 // Bullpen stores more than BullMQ does: STEPS lists them all. Every other BullMQ script that writes is composed as well, without
 // any steps, so that the index follows every move that BullMQ makes, and so that Redis runs the script with the flags of its kind.
 //
-// The steps that add a task are in add-steps.ts. Three scripts (FETCHES) fetch a task. They take tasks out of `wait` only with
+// A broker adds tasks with a script of its own (../../store/add.ts). Three scripts (FETCHES) fetch a task. They take tasks out of `wait` only with
 // RPOPLPUSH, and out of `prioritized` only with ZPOPMIN. For a consumer that runs only some tasks, candidate-steps.ts takes one of
 // these instead, after the same script has committed the previous attempt's end, and before it reads the job's data. If nothing is
 // taken, BullMQ continues as if the list and the set were empty.
@@ -18,22 +18,21 @@ import { admitRetry, finishRetry } from '../../retry-budget/retry-budget-steps.t
 import { addEvent, addEvents, eventStart } from '../../scripts/includes/add-events.ts'
 import { END_RECORD } from '../../scripts/includes/attempt-record.ts'
 import { REMOVE_ENDED } from '../../scripts/includes/ended-tasks/remove-ended.ts'
-import { type ScriptKind, shebang } from '../../scripts/script.ts'
+import { shebang } from '../../scripts/script.ts'
 import { FENCE } from '../../store/scripts.ts'
 import { COUNT_DEATH, POSTPONE, retryInQuarantine, storeSurvival, withReturns } from '../quarantine-steps.ts'
-import { OPEN_INDEX, OPEN_INDEX_FOR_ADD, WATCHED, type WatchedCommand } from '../status/status-index.ts'
+import { OPEN_INDEX, WATCHED, type WatchedCommand } from '../status/status-index.ts'
 import { COUNT_ACTIVE, LEFT_ACTIVE, withLeaves } from '../turns/key-concurrency.ts'
 import { withLaneTimes } from '../turns/key-rate.ts'
 import { LEAVE_LANE, listOf, nameIn, prioritiesOf } from '../turns/lanes.ts'
 import { SPILL_LANES } from '../turns/spill-lanes.ts'
-import { withLaneOfAdded, withLanes } from '../turns/turn-steps.ts'
-import { ADD_ONE } from './add-steps.ts'
+import { withLanes } from '../turns/turn-steps.ts'
 import { withEndedCalls } from './ended-calls.ts'
 import { withFetch } from './fetch-steps.ts'
 import { withLazyFunctions } from './lazy-functions.ts'
 import { withLiteralStrings } from './literal-arguments.ts'
 import { CONFIRM_RESENT_END, confirmResentFields, confirmResentStacks } from './resent-commit.ts'
-import { readArguments, type Steps, SUCCEEDED } from './steps.ts'
+import { type Steps, SUCCEEDED } from './steps.ts'
 
 export interface BullmqScript {
   readonly name: string
@@ -114,12 +113,19 @@ const COUNT_AGAIN = `if call('EXISTS', base .. 'active-by-key', base .. 'in-use'
   count_active(base)
 end`
 
+/** Refuses a job that a team's own Queue adds under a reserved id. */
+const REFUSE_RESERVED = `
+local own_id = cmsgpack.unpack(ARGV[1])[2]
+if own_id ~= '' and string.find('${RESERVED_IDS}', ' ' .. own_id .. ' ', 1, true) then
+  return redis.error_reply("ERR the job id '" .. own_id .. "' is the name of one of the queue's keys; use another id")
+end`
+
 /** Bullpen's steps, by the name of BullMQ's script. */
 const STEPS: Readonly<Record<string, Steps>> = {
-  addStandardJob: ADD_ONE,
-  addDelayedJob: ADD_ONE,
-  addPrioritizedJob: ADD_ONE,
-  addParentJob: ADD_ONE,
+  addStandardJob: { extra: [], before: REFUSE_RESERVED },
+  addDelayedJob: { extra: [], before: REFUSE_RESERVED },
+  addPrioritizedJob: { extra: [], before: REFUSE_RESERVED },
+  addParentJob: { extra: [], before: REFUSE_RESERVED },
 
   moveToActive: {
     /** `candidates`: see ./candidate-steps.ts. */
@@ -137,7 +143,7 @@ const STEPS: Readonly<Record<string, Steps>> = {
      * fencing token of the attempt. `rule`: the id of the cancel rule because of which the task ends. `budget`: see
      * ../../retry-budget/retry-budget-steps.ts. `fingerprint`: the kind of error that made the task dead
      * (../status/stored-kind.ts); '' unless the task is dead. `events`: see ../../scripts/includes/add-events.ts.
-     * `followUps`: the lines of the follow-ups that the handler has added (../../outbox/outbox-steps.ts). `candidates`: see
+     * `followUps`: the lines of the follow-ups that the handler has added (../../store/lua/includes/outbox.lua). `candidates`: see
      * ./candidate-steps.ts.
      */
     extra: [
@@ -310,24 +316,17 @@ export interface ComposedScript {
   readonly numberOfKeys: number
   readonly lua: string
   readonly extra: readonly string[]
-  /** Whether extra arguments at the end are not sent if they are ''. */
-  readonly trims: boolean
-  /** The number of keys and arguments before the mark of a call that may have been sent before, if such calls are marked. */
-  readonly markAt: number | undefined
 }
 
-/**
- * Composes one script. It has one more argument, `base`, which follows the extra ones, or precedes them if the script leaves out
- * those at its end. `kind` defaults to `adds` for a script that adds a job, and otherwise to `frees`.
- */
-export function compose(script: BullmqScript, kind?: ScriptKind): ComposedScript {
+/** Composes one script. It has one more argument, `base`, which follows the extra ones. */
+export function compose(script: BullmqScript): ComposedScript {
   const { name, keys } = script
   const steps: Steps = STEPS[name] ?? { extra: [] }
-  const { extra, own, last, before = '', after = '' } = steps
-  const lua = `${shebang(kind ?? (name.startsWith('add') ? 'adds' : 'frees'))}
-${last === undefined ? '' : removeLast(last)}${own === undefined ? removeArguments([...extra, 'base']) : readArguments(['base', ...extra], own)}
+  const { extra, last, before = '', after = '' } = steps
+  const lua = `${shebang(name.startsWith('add') ? 'adds' : 'frees')}
+${last === undefined ? '' : removeLast(last)}${removeArguments([...extra, 'base'])}
 local call = redis.call
-${own === undefined ? OPEN_INDEX : OPEN_INDEX_FOR_ADD}
+${OPEN_INDEX}
 ${name === 'moveStalledJobsToWait' ? `${FENCE}${END_RECORD}` : ''}
 ${TAKES_OUT.includes(name) ? 'local left_lane, left_active' : ''}${FETCHES.includes(name) ? 'local may_be_uncounted, is_last_start, is_turn_of_others, features_at_end' : ''}
 ${FETCHES.includes(name) || last !== undefined ? OPEN_GATES : ''}
@@ -339,15 +338,13 @@ local answer = bullmq()
 ${after}
 return answer
 `
-  const markAt = own === undefined ? undefined : keys + own + 1 + extra.length
-  return { name: `bullpen:${name}`, numberOfKeys: keys, lua, extra, trims: own !== undefined, markAt }
+  return { name: `bullpen:${name}`, numberOfKeys: keys, lua, extra }
 }
 
 /** Returns the text of BullMQ's script with everything that Bullpen changes in it. */
-export function textWith({ own, last, adapt = unchanged, unwatched }: Steps, script: BullmqScript): string {
-  const withTurns = own === undefined ? withLanes : withLaneOfAdded
+export function textWith({ last, adapt = unchanged, unwatched }: Steps, script: BullmqScript): string {
   const withCalls = last === undefined ? unchanged : withEndedCalls
-  const content = withLiteralStrings(withLaneTimes(withLeaves(withCalls(withTurns(withReturns(script.content))))))
+  const content = withLiteralStrings(withLaneTimes(withLeaves(withCalls(withLanes(withReturns(script.content))))))
   return adapt(withWatched(withLazyFunctions({ name: script.name, content }), unwatched))
 }
 
@@ -392,11 +389,4 @@ export const COMPOSED: ReadonlyMap<string, ComposedScript> = new Map(
   bullmqScripts()
     .filter(({ name }) => !NOT_COMPOSED.some((pattern) => pattern.test(name)))
     .map((script) => [script.name, compose(script)]),
-)
-
-/** The scripts that add a task from an outbox, by the name of BullMQ's. They run even if Redis is full; see ../../outbox/forwarder.ts. */
-export const FORWARDING: ReadonlyMap<string, ComposedScript> = new Map(
-  bullmqScripts()
-    .filter(({ name }) => ['addStandardJob', 'addDelayedJob', 'addPrioritizedJob'].includes(name))
-    .map((script) => [script.name, { ...compose(script, 'frees'), name: `bullpen:forward:${script.name}` }]),
 )

@@ -4,7 +4,6 @@
 //
 // If the task has been removed in the meantime, that data is also gone, and the commit counts as refused. If the task was deleted by the
 // script that ended it, Redis remembers its end for a short time.
-import { recallEnd } from '../../scripts/includes/ended-tasks/removed-tasks.ts'
 import { DECODE_JSON } from '../../store/scripts.ts'
 
 /**
@@ -61,4 +60,4 @@ export const CONFIRM_RESENT_END = `${ifRefused(`
     local is_record = own and string.sub(own, 1, 1) == '{'
     if not is_record and has_ended(base .. 'dead') then return 0 end
   end`)}
-if answer == -1 and attempt ~= '' and ${recallEnd('ARGV[1]', 'attempt')} then return 0 end`
+if answer == -1 and attempt ~= '' and call('ZSCORE', base .. 'recently-removed', ARGV[1] .. ' e' .. attempt) then return 0 end`

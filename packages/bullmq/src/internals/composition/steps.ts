@@ -5,12 +5,6 @@ export interface Steps {
   /** The names of the arguments that Bullpen adds to BullMQ's. Each is '' unless the caller sets it. */
   readonly extra: readonly string[]
   /**
-   * The number of BullMQ's arguments, if the script always has the same number and reads each one by its position. Bullpen's
-   * arguments are then also read by their positions, and those at the end that are '' are not sent. Removing them from Redis's
-   * list of arguments would take Redis 0.3 µs longer, and each argument that is sent takes it 0.05 µs.
-   */
-  readonly own?: number
-  /**
    * The name of one more argument, which is a JSON array. It comes after all others, and only if there is one, so that nothing
    * is sent for a feature that the queue does not use.
    */
@@ -29,8 +23,3 @@ export interface Steps {
  * (the job is not active), it may already have released the lock and stored the job's fields.
  */
 export const SUCCEEDED = `type(answer) ~= 'number' or answer >= 0`
-
-/** Returns the Lua line that reads these arguments by their positions. An argument that was not sent is ''. */
-export function readArguments(names: readonly string[], after: number): string {
-  return `local ${names.join(', ')} = ${names.map((_, i) => `ARGV[${after + 1 + i}] or ''`).join(', ')}`
-}

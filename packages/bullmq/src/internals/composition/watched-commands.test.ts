@@ -2,17 +2,6 @@
 // the calls are written. A new version of BullMQ that does one of these things in another way fails here.
 import { expect, it } from 'vitest'
 import { WATCHED, type WatchedCommand } from '../status/status-index.ts'
-import {
-  COUNT_JOB,
-  DEDUPLICATE,
-  ENCODE_OPTIONS,
-  LOOK_UP,
-  NEEDS_PAUSED,
-  READ_MAX_EVENTS,
-  READ_PAUSED,
-  UNPACK_ARGUMENTS,
-  UNPACK_OPTIONS,
-} from './add-steps.ts'
 import { bullmqScripts, COMPOSED, callOf, FETCHES } from './composed-scripts.ts'
 
 /** Commands that change no sorted set and delete no key, as BullMQ writes them. */
@@ -136,72 +125,6 @@ it('a job is fetched in three scripts, from wait with RPOPLPUSH or from prioriti
   const texts = composed.filter(({ name }) => FETCHES.includes(name)).map(({ content }) => content)
   // What was popped is what becomes active.
   for (const text of texts) expect(text).toMatch(/local prioritizedJob = rcall\("ZPOPMIN", priorityKey\)/)
-})
-
-it('the adds read three arguments, each by its position', () => {
-  const adds = composed.filter(({ name }) => /^add(Standard|Delayed|Prioritized|Parent)Job$/.test(name))
-  expect(adds).toHaveLength(4)
-  for (const { content } of adds) {
-    const code = content.replaceAll(/--\[\[[\s\S]*?\]\]/g, '')
-    expect(unique(code.match(/ARGV(\[\d+\])?/g) ?? [])).toEqual(['ARGV[1]', 'ARGV[2]', 'ARGV[3]'])
-  }
-})
-
-it('each add unpacks two arguments, encodes the options once, and deduplicates only by an option', () => {
-  const adds = composed.filter(({ name }) => /^add(Standard|Delayed|Prioritized|Parent)Job$/.test(name))
-  for (const { name, content } of adds) {
-    for (const line of [UNPACK_ARGUMENTS, UNPACK_OPTIONS, ENCODE_OPTIONS, DEDUPLICATE]) {
-      expect(content.split(line)).toHaveLength(2)
-    }
-    expect(content.match(/cmsgpack\.unpack/g)).toHaveLength(2)
-    expect(content).toMatch(new RegExp(`${DEDUPLICATE}deduplicateJob(WithoutReplace)?\\([^)]*opts\\['de'\\]`))
-    expect(content).toMatch(/(deduplicationOpts|opts\['de'\])\['id'\]\s+if deduplicationId then/)
-    // What an add reads of its packed arguments and of its options, apart from those of a parent, a repeated job or a deduplicated one.
-    const read = [...content.matchAll(/\b(args\[[1-4]\]|opts\['(?!de')\w+'\])/g)].map(([text]) => text)
-    expect(unique(read)).toEqual([
-      ...['args[1]', 'args[2]', 'args[3]', 'args[4]', "opts['delay']"],
-      ...(name === 'addStandardJob' ? ["opts['lifo']"] : []),
-      "opts['priority']",
-    ])
-  }
-})
-
-it('each add counts its job once, only to name a job without an id', () => {
-  const adds = composed.filter(({ name }) => /^add(Standard|Delayed|Prioritized|Parent)Job$/.test(name))
-  for (const { content } of adds) {
-    expect(content.split(COUNT_JOB)).toHaveLength(2)
-    expect(content.match(/.*\bjobCounter\b.*/g)).toEqual([
-      expect.stringMatching(COUNT_JOB),
-      '    jobId = jobCounter .. "" -- convert to string',
-    ])
-    expect(content).toMatch(/if args\[2\] == "" then\s+jobId = jobCounter/)
-  }
-})
-
-it('the adds that may wake a worker read the settings of their queue twice, and write none between the reads but that of the first', () => {
-  const adds = composed.filter(({ name }) => /^add(Standard|Delayed|Prioritized|Parent)Job$/.test(name))
-  const waking = adds.filter(({ content }) => content.includes(NEEDS_PAUSED))
-  expect(unique(waking.map(({ name }) => name))).toEqual(['addPrioritizedJob', 'addStandardJob'])
-  for (const { name, content } of waking) {
-    for (const read of [READ_MAX_EVENTS, `local queueAttributes = ${READ_PAUSED}`, NEEDS_PAUSED]) {
-      expect(content.split(read)).toHaveLength(2)
-    }
-    expect(content).toMatch(/local isPausedOrMaxed = isQueuePausedOrMaxed\(metaKey, activeKey\)/)
-    const ofSettings = callsOf(name, content).filter(({ args }) => /metaKey$/i.test(args[0] ?? ''))
-    expect(unique(ofSettings.map(({ command, args }) => [command, ...args].join(' ')))).toEqual([
-      '"HGET" metaKey "opts.maxLenEvents"',
-      '"HMGET" queueMetaKey "paused" "concurrency"',
-      '"HSET" metaKey "opts.maxLenEvents" maxEvents',
-    ])
-  }
-})
-
-it('each add looks for its job once, and only to refuse a second job with the same id', () => {
-  const adds = composed.filter(({ name }) => /^add(Standard|Delayed|Prioritized|Parent)Job$/.test(name))
-  for (const { content } of adds) {
-    expect(content.split(LOOK_UP)).toHaveLength(2)
-    expect(content).toMatch(/if rcall\("EXISTS", jobIdKey\) == 1 then\s+return handleDuplicatedJob\(/)
-  }
 })
 
 it('ZADD has a score and one member, and no options', () => {

@@ -6,7 +6,6 @@ import { queueKeys } from '../../keys.ts'
 import { END_WITHOUT_RUN } from '../../scripts/includes/ended-tasks/end-without-run.ts'
 import { RETRY_DEAD } from '../../scripts/includes/ended-tasks/retry-dead.ts'
 import type { Commander } from '../../scripts/script.ts'
-import { ADD_KEYS } from '../composition/add-arguments.ts'
 import { ID_AT } from '../composition/backend.ts'
 import { COMMIT_ID_AT, TARGET_AT } from '../composition/commits.ts'
 import { bullmqScripts, COMPOSED } from '../composition/composed-scripts.ts'
@@ -72,12 +71,6 @@ it('an add has the id and the data of the job where Bullpen stores them', () => 
     expect(argv(script, 1)).toEqual([expect.stringMatching(/^packed \[:, <id>, <name>, <added>, /)])
     expect(argv(script, 2)).toEqual(['<data>'])
   }
-})
-
-it.each(Object.entries(ADD_KEYS))("a broker's %s has the keys that BullMQ sends", (script, keys) => {
-  expect(callsOf(script).map((args) => args.slice(0, PINNED.scripts[script]?.keys))).toEqual([
-    keys.map((key) => `:${key}`),
-  ])
 })
 
 it("the end of a task that no worker runs gives moveToFinished the keys in BullMQ's order", () => {

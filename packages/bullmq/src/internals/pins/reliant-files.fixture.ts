@@ -3,7 +3,6 @@
 import { COMPOSED as COMPOSED_SCRIPTS } from '../composition/composed-scripts.ts'
 
 const COMPOSED = 'internals/composition/composed-scripts.ts'
-const ADD_STEPS = 'internals/composition/add-steps.ts'
 const INDEX = 'internals/status/status-index.ts'
 const CLOCK = 'internals/composition/scripts-clock.ts'
 const BACKEND = 'internals/composition/backend.ts'
@@ -17,10 +16,10 @@ const TURNS = 'internals/turns/turn-steps.ts'
 
 /** Scripts in addition to what holds for all of them: the status index follows each script that writes. */
 const BY_SCRIPT: Readonly<Record<string, readonly string[]>> = {
-  addStandardJob: [COMPOSED, ADD_STEPS, TURNS, 'internals/composition/add-arguments.ts'],
-  addDelayedJob: [COMPOSED, ADD_STEPS, 'internals/composition/add-arguments.ts', 'internals/status/places.ts'],
-  addPrioritizedJob: [COMPOSED, ADD_STEPS, TURNS, 'internals/composition/add-arguments.ts'],
-  addParentJob: [COMPOSED, ADD_STEPS, TURNS, 'internals/composition/add-arguments.ts'],
+  addStandardJob: [COMPOSED, TURNS],
+  addDelayedJob: [COMPOSED, 'internals/status/places.ts'],
+  addPrioritizedJob: [COMPOSED, TURNS],
+  addParentJob: [COMPOSED, TURNS],
   moveToActive: [
     QUARANTINE,
     TURNS,

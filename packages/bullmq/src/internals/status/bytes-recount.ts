@@ -2,7 +2,7 @@
 // not attached has used the queue.
 //
 // A client that is not attached adds tasks without charging for them, and ends tasks without refunding their charge
-// (task-charge.ts). If a sum is then too low, the queue accepts too many tasks. If the sum is too high, the queue refuses tasks
+// (../../store/lua/includes/task-charge.lua). If a sum is then too low, the queue accepts too many tasks. If the sum is too high, the queue refuses tasks
 // for which it has room.
 //
 // A count takes several pages if there are many tasks, and tasks move meanwhile. Each page therefore also reads BullMQ's events since
@@ -19,7 +19,6 @@ import type { QueueKeys } from '../../keys.ts'
 import { pauseAfterPage } from '../../scripts/pause-after-page.ts'
 import { type Commander, runScript } from '../../scripts/script.ts'
 import { correctSumsScript, readUnfinishedScript } from '../../store/scripts.ts'
-import { FOLLOWED_MARK } from './task-charge.ts'
 import { commonDifference, createUnfinishedTasks, differenceOf, isRight, type Sums } from './unfinished-tasks.ts'
 
 /** The maximum number of tasks that one script reads. 1,000 tasks take Redis about 2 ms. */
@@ -88,7 +87,7 @@ function createCount(redis: Commander, keys: QueueKeys, limit: number): () => Pr
   let farthest = BEGINNING
   let behind = 0
   return async () => {
-    const args = { base: keys.base, ...at, limit, overhead: TASK_OVERHEAD_BYTES, mark: FOLLOWED_MARK }
+    const args = { base: keys.base, ...at, limit, overhead: TASK_OVERHEAD_BYTES, mark: '+' }
     const page = await runScript(redis, readUnfinishedScript, keys, args)
     if (page === null) return 'lost'
     const [place, lane, passed, lastEvent, read, bytes, drift, ofApiKeys] = page

@@ -8,14 +8,12 @@
 // the index (../composition/composed-scripts.ts), and Bullpen's own scripts use it in place of Redis's `redis`.
 //
 // The conservation law: accepted = the tasks in all statuses + removed. Only these two counters are kept, together with the number
-// of ended tasks that have returned to their queue, and the number of bytes that the unfinished tasks take (task-charge.ts).
+// of ended tasks that have returned to their queue, and the number of bytes that the unfinished tasks take (../../store/lua/includes/task-charge.lua).
 // Everything else is the size of a set, or follows from these numbers: a task has ended accepted + retried - unfinished times, which
 // costs nothing when it ends. A BullMQ Queue or Worker that is not attached causes drift, which the leader repairs (index-repair.ts,
 // bytes-recount.ts).
-import { WRITE_OUTBOX } from '../../outbox/outbox-steps.ts'
-import { REMEMBER_REMOVED } from '../../scripts/includes/ended-tasks/removed-tasks.ts'
-import { FINGERPRINTS } from '../../store/scripts.ts'
-import { bytesOf, CHARGE } from './task-charge.ts'
+import { TASK_OVERHEAD_BYTES } from '@bullpen/engine/internal'
+import { FINGERPRINTS, OUTBOX, REMOVED_TASKS, TASK_CHARGE } from '../../store/scripts.ts'
 
 /** The parts of each divided set. A task that is added for an unknown reason belongs to the first part. */
 export const PARTS = {
@@ -89,10 +87,13 @@ const MOVES = {
         if enqueued_at or call('EXISTS', key) == 1 then
           call('HINCRBY', home .. 'totals', 'removed', 1)
           if not has_ended and (charge(home, key, -1) or index.follow_ups) then
-            write_outbox(home, string.sub(key, #home + 1), status_of_end(string.sub(key, #home + 1)) or 'removed')
+            moves.follow_end(home, string.sub(key, #home + 1), status_of_end(string.sub(key, #home + 1)) or 'removed')
           end
         end
-        if enqueued_at then remember_removed(home, string.sub(key, #home + 1), tonumber(enqueued_at) or 0, caller, replaced) end
+        if enqueued_at then
+          local member = string.sub(key, #home + 1) .. ' ' .. (caller or '') .. (replaced and ' r' or '')
+          remember_removal(home, member, tonumber(enqueued_at) or 0)
+        end
       end
       return call('DEL', key, logs, ...)
     end`,
@@ -113,7 +114,7 @@ const NOTE_ADDED = `
       if first == 'name' and second == 'data' then
         index.added = key
         call('HINCRBY', base .. 'totals', 'accepted', '1')
-        if not index.is_charged then call('HINCRBY', base .. 'totals', 'bytes', ${bytesOf('data')}) end
+        call('HINCRBY', base .. 'totals', 'bytes', #data + ${TASK_OVERHEAD_BYTES})
       end`
 
 /**
@@ -123,24 +124,22 @@ const NOTE_ADDED = `
  * - `into[set] = part`: the part for tasks that are added to this set of the queue from now on; both are names without the base.
  * - `fingerprint`: set by a script that makes a task dead; see ./stored-kind.ts.
  * - `added`: the key of the last job that was added.
- * - `is_charged`: true if the script itself has charged for the job that it adds.
  * - `ending`: set to its arguments by the script that ends a task, in case a team's own Worker deletes the task in place of adding it
  *   to a set of ended tasks.
  * - `follow_ups`: set by the same script to the lines that the handler has added for a success, if there are any.
- * - `unkept`: the id of the task of a pipeline run that the script has just ended, if the task is not kept (../../outbox/outbox-steps.ts).
- * - `remember_end(id, attempt)`: see ../../scripts/includes/ended-tasks/removed-tasks.ts. Defined if there is such a task.
- * - `charge(home, job, sign)`: see ./task-charge.ts.
+ * - `unkept`: the id of the task of a pipeline run that the script has just ended, if the task is not kept (../../store/lua/includes/outbox.lua).
+ * - `remember_end(id, attempt)`: remembers which attempt has ended a task that is not kept. Defined if there is such a task.
+ * - `charge(home, job, sign)`: see ../../store/lua/includes/task-charge.lua.
  *
  * Most of the watched commands concern a lock or the completed tasks. `watch` passes these commands on at once, and
  * creates the functions for the others only when it first needs one of them. Redis creates a script's functions again in every
  * run, and creating all of these functions for each completed task would cost 1 µs.
  */
 export const STATUS_INDEX = `
-local function status_index(base, index)
+local function status_index(base)
   local call = redis.call
-${CHARGE}
-  index = index or { added = false, is_charged = false }
-  index.into, index.fingerprint, index.charge = {}, false, charge
+${TASK_CHARGE}
+  local index = { added = false, into = {}, fingerprint = false, charge = charge }
 
   local function create_moves()
     local moves, was = {}, {}
@@ -178,10 +177,18 @@ ${Object.entries(PARTS)
       return parts[1]
     end
 
-${REMEMBER_REMOVED}
+${REMOVED_TASKS}
 ${FINGERPRINTS}
-${WRITE_OUTBOX}
-    moves.write_outbox = write_outbox
+${OUTBOX}
+    function index.remember_end(id, attempt) remember_removal(base, id .. ' e' .. attempt) end
+
+    -- A script can also end the parent of a flow, to which neither the result nor the lines of the handler belong.
+    function moves.follow_end(home, id, status)
+      local ending = index.ending
+      local is_own = ending and ending[1] == id
+      local own = is_own and status == 'completed' and index.follow_ups or ''
+      if write_outbox(home, id, status, is_own and ending[4], own) then index.unkept = id end
+    end
 
     -- A task that leaves the failed set has no fingerprint until it is dead again.
     local function forget_error(home, id)
@@ -213,7 +220,7 @@ ${NOTE_ADDED}
     -- The two sets of ended tasks are recognised by the last seven characters of their keys.
     if command == 'ZADD' and (set == 'mpleted' or set == ':failed') and (charge(base, base .. ..., -1) or index.follow_ups) then
       moves = moves or create_moves()
-      moves.write_outbox(base, ..., set == 'mpleted' and 'completed' or index.into.failed or '${PARTS.failed[0]}')
+      moves.follow_end(base, ..., set == 'mpleted' and 'completed' or index.into.failed or '${PARTS.failed[0]}')
     end
     if command ~= 'DEL' and set ~= 'delayed' and set ~= ':failed' then return call(command, key, first, ...) end
     moves = moves or create_moves()
@@ -227,21 +234,6 @@ end
 export const OPEN_INDEX = `${STATUS_INDEX}
 local index = status_index(base)
 local watch = index.watch`
-
-/**
- * The same as {@link OPEN_INDEX} for a script that adds a job. Most jobs that are added go to no divided set, and creating the
- * index for each of them would cost 0.4 µs, so `watch` creates it when it first needs it.
- */
-export const OPEN_INDEX_FOR_ADD = `${STATUS_INDEX}
-local index = { added = false, is_charged = false }
-local function watch(command, key, first, ...)
-  if command == 'HMSET' then
-    local call = redis.call${NOTE_ADDED}
-    return call('HMSET', key, first, ...)
-  end
-  if not index.watch then status_index(base, index) end
-  return index.watch(command, key, first, ...)
-end`
 
 /**
  * `status_index` for Bullpen's own scripts, with one more field: `redis`, which such a script uses in place of Redis's own.

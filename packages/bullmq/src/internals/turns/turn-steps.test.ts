@@ -6,7 +6,7 @@ import { withFetch } from '../composition/fetch-steps.ts'
 import { withReturns } from '../quarantine-steps.ts'
 import { withLeaves } from './key-concurrency.ts'
 import { withLaneTimes } from './key-rate.ts'
-import { withLaneOfAdded, withLanes } from './turn-steps.ts'
+import { withLanes } from './turn-steps.ts'
 
 const scripts = bullmqScripts().filter(({ name }) => COMPOSED.has(name))
 const unique = (values: readonly string[]): string[] => [...new Set(values)].toSorted()
@@ -77,16 +77,6 @@ it('the scripts that add a job do so in functions that then add the marker, and 
   ])
 })
 
-it('the scripts that add a job collect the fields that only some jobs have in one place, and store the job with them', () => {
-  for (const { name, content } of scripts.filter((each) => /^add\w*Job$/.test(each.name))) {
-    expect(content.match(/local optionalValues = .*|unpack\(optionalValues\)\)/g), name).toEqual([
-      'local optionalValues = {}',
-      'unpack(optionalValues))',
-    ])
-    expect(withLaneOfAdded(content), name).toContain("and { 'lane', lane } or {}")
-  }
-})
-
 it('BullMQ adds the marker when a job starts, in one place of each script that fetches', () => {
   for (const name of FETCHES) {
     const { content = '' } = scripts.find((each) => each.name === name) ?? {}
@@ -97,9 +87,7 @@ it('BullMQ adds the marker when a job starts, in one place of each script that f
 
 it('each of these commands is preceded by a look at the lane', () => {
   for (const { name, content } of scripts) {
-    const changed = (name.startsWith('add') && !name.includes('Log') ? withLaneOfAdded : withLanes)(
-      withReturns(content),
-    )
+    const changed = withLanes(withReturns(content))
     const lanes = changed.match(/call\(to_head and 'RPUSH' or 'LPUSH'/g) ?? []
     const commands =
       content.match(/rcall\(pushCmd|rcall\("ZADD", prioritizedKey|rcall\("LPUSH", (?:targetKey|KEYS\[4\])/g) ?? []

@@ -226,45 +226,13 @@ const COUNT = 'return waitCount + prioritizedCount'
 const REPORT_DRAINED = 'rcall("XADD", eventStreamKey, "*", "event", "drained")'
 
 /**
- * Lua lines that end the function which adds a task before it adds the marker, if no worker has to wake. If the lane
- * had a task already, that task has woken a worker, or could not start. If the lane is blocked until another task ends,
- * no worker could start the new one. If it is blocked until some time, an idle worker has to know that time. The lines
- * follow those of {@link enterLane}.
- */
-const WAKE_NOBODY = `
-    if not was_empty or is_blocked and not call('ZSCORE', base .. 'lane-times', lane_name) then return end`
-
-/** How BullMQ's scripts begin to collect the fields that only some jobs have. */
-const OPTIONAL_FIELDS = 'local optionalValues = {}'
-
-/**
  * Lua: the priority, and whether the task is the first one of its priority, in the score that BullMQ has given to it.
  */
 const PRIORITY = 'math.floor(score / 0x100000000)'
 const IS_FIRST = 'score % 0x100000000 == 0'
 
 /**
- * Returns the text of a script that adds a task, so that the task `id` goes to its lane if `lane` is not ''. The text
- * never adds another task of the same queue, except for a parent, which has another id.
- */
-export function withLaneOfAdded(text: string): string {
-  const isLaned = `lane ~= '' and jobId == id`
-  return text
-    .replaceAll(OPTIONAL_FIELDS, `local optionalValues = ${isLaned} and { 'lane', lane } or {}`)
-    .replaceAll(
-      PUSH,
-      () => `if ${isLaned} and targetKey == base .. 'wait' then${enterLane({ lane: 'lane', id: 'jobId', toHead: `pushCmd == 'RPUSH'`, priority: '0', last: WAKE_NOBODY })}
-  else ${PUSH} end`,
-    )
-    .replaceAll(
-      PRIORITIZE,
-      () => `if ${isLaned} and prioritizedKey == base .. 'prioritized' then${enterLane({ lane: 'lane', id: 'jobId', toHead: 'false', priority: PRIORITY, last: WAKE_NOBODY })}
-  else ${PRIORITIZE} end`,
-    )
-}
-
-/**
- * Returns the text of any other script, so that a task with a lane returns to its lane. A task is looked up by one
+ * Returns a script's text, so that a task with a lane returns to its lane. A task is looked up by one
  * command, whether or not it has a lane. The promotion of due tasks already reads their fields
  * (../quarantine-steps.ts).
  */

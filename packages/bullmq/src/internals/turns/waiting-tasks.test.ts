@@ -9,7 +9,7 @@ import { expect, it, onTestFinished } from 'vitest'
 import { fleetRig } from '../../fleet/fleet.fixture.ts'
 import { queueKeys } from '../../keys.ts'
 import { queueOutbox } from '../../outbox/forwarder.ts'
-import { CLOSED_BY_OUTBOX } from '../../outbox/outbox-steps.ts'
+import { CLOSED_BY_OUTBOX } from '../../outbox/outbox-bounds.ts'
 import { long, setup } from '../../setup.fixture.ts'
 import { laneViolations } from './lane-scan.fixture.ts'
 

@@ -13,7 +13,6 @@ import {
   throttleScript,
   unthrottleScript,
 } from '../../store/scripts.ts'
-import { FOLLOWED_MARK } from '../status/task-charge.ts'
 import { THROTTLE_MARK } from '../throttle.ts'
 
 /** The prefix of a finished step's field in the job's hash. The field holds the step's result as JSON. */
@@ -57,7 +56,7 @@ export function stepsOf(job: Job, token: string, codec: PayloadCodec | undefined
       const keys = { job: key, lock: `${key}:lock`, totals: `${job.queueQualifiedName}:totals` }
       const given = { token, fencingToken: job.attemptsStarted, letter: REGISTERED_LETTERS[kind], identity, template }
       const limits = { maxLines: MAX_FOLLOW_UPS, maxBytes: MAX_FOLLOW_UP_BYTES }
-      const args = { ...given, ...limits, nextLetter: NEXT_LETTER, mark: FOLLOWED_MARK }
+      const args = { ...given, ...limits, nextLetter: NEXT_LETTER, mark: '+' }
       return runScriptOnClient(await redisOf(job), registerTaskScript, keys, args)
     },
   }

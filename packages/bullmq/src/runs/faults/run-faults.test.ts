@@ -1,7 +1,6 @@
 // Tests that the run of a pipeline ends with the same output, wherever a process dies that changes the run or delivers its entries.
 import { eventually } from '@bullpen/testkit'
 import { expect, inject, it, onTestFinished } from 'vitest'
-import { FORWARDING } from '../../internals/composition/composed-scripts.ts'
 import { type ScriptProxy, scriptProxy } from '../../internals/index-model/script-proxy.fixture.ts'
 import {
   claimEntriesScript,
@@ -9,6 +8,7 @@ import {
   deleteRunEntriesScript,
   emitItemsScript,
   endRunTasksScript,
+  forwardScript,
   readRunScript,
   startRunScript,
   stopRunScript,
@@ -17,11 +17,14 @@ import {
 } from '../../store/scripts.ts'
 import { openRunWorld } from './run-world.fixture.ts'
 
-const add = FORWARDING.get('addStandardJob')?.lua ?? ''
-const START = { 'starts the run': startRunScript.lua, 'adds the source': add, 'reads the run': readRunScript.lua }
+const START = {
+  'starts the run': startRunScript.lua,
+  'adds the source': forwardScript.lua,
+  'reads the run': readRunScript.lua,
+}
 const WORK = {
   'emits items': emitItemsScript.lua,
-  'adds a task': add,
+  'adds a task': forwardScript.lua,
   'claims the end of a task': claimEntriesScript.lua,
   'reports the end of a task': endRunTasksScript.lua,
   'deletes the end of a task': deleteEntriesScript.lua,

@@ -2,26 +2,28 @@
 import { randomUUID } from 'node:crypto'
 import { Redis } from 'ioredis'
 import { expect, inject, it, onTestFinished } from 'vitest'
-import { REMEMBER_FORWARDED, recallForwarded } from './forwarded-steps.ts'
+import { FORWARDED } from '../store/scripts.ts'
 
 const PERIOD_S = 21_600
 /** The first period whose records do not expire while the test runs. */
 const FIRST = Math.floor(Date.now() / 1_000 / PERIOD_S) + 1
 
-/** Takes the steps for each record, at a time that the test sets, and returns how many records were found. */
+/** Looks for each record at a time that the test sets, stores those that are not found, and returns how many were. */
 const SCRIPT = `
 local base = KEYS[1]
-local function call(name, ...)
-  if name == 'TIME' then return { ARGV[1], '0' } end
-  return redis.call(name, ...)
-end
-local function take(forwarded)
-  ${recallForwarded(1)}
-  ${REMEMBER_FORWARDED}
-  return 0
-end
+local redis = setmetatable({
+  call = function(name, ...)
+    if name == 'TIME' then return { ARGV[1], '0' } end
+    return redis.call(name, ...)
+  end,
+}, { __index = redis })
+local ADDED = 1
+${FORWARDED}
 local found = 0
-for i = 2, #ARGV do found = found + take(ARGV[i]) end
+for i = 2, #ARGV do
+  local task = { forwarded = ARGV[i] }
+  if recall_forwarded(task) then found = found + 1 else remember_forwarded(task) end
+end
 return found`
 
 function setup() {

@@ -10,7 +10,7 @@ import { describe, expect, inject, it, onTestFinished } from 'vitest'
 import { openPatientBroker } from '../broker/patient-broker.fixture.ts'
 import { queueKeys } from '../keys.ts'
 import { long, silent } from '../setup.fixture.ts'
-import { periodLength, recordExpiry, recordHash } from './idempotency-steps.ts'
+import { periodLength, recordExpiry, recordHash } from './idempotency-records.ts'
 
 const LIFE_S = 86_400
 const PERIOD_S = LIFE_S / 2

@@ -1,0 +1,35 @@
+// The values that TypeScript and Lua both know are the same.
+import { readFileSync } from 'node:fs'
+import { FOLLOW_UP_LETTERS, NEXT_LETTER } from '@bullpen/contract/internal'
+import { COMPENSATION_SLOTS, HANDLER_SLOT, REPEATS_WITHIN_MS, TASK_OVERHEAD_BYTES } from '@bullpen/engine/internal'
+import { expect, it } from 'vitest'
+import { RECORD_CODES } from '../admission/idempotency-records.ts'
+import { END_LETTERS } from '../groups/end-letters.ts'
+import { CLOSED_BY_OUTBOX, MAX_OUTBOX_BYTES, MAX_OUTBOX_ENTRIES } from '../outbox/outbox-bounds.ts'
+
+const lua = (table: Readonly<Record<string, string>>): string =>
+  `{ ${Object.entries(table)
+    .map(([name, value]) => `${name} = '${value}'`)
+    .join(', ')} }`
+
+const CONSTANTS: Readonly<Record<string, readonly string[]>> = {
+  'new-task': [`TASK_OVERHEAD_BYTES = ${TASK_OVERHEAD_BYTES}`],
+  'task-charge': [`TASK_OVERHEAD_BYTES = ${TASK_OVERHEAD_BYTES}`],
+  'removed-tasks': [`REPEATS_WITHIN_MS = ${REPEATS_WITHIN_MS}`],
+  idempotency: [`ACTION_CODES = ${lua(RECORD_CODES.actions)}`, `STATUS_CODES = ${lua(RECORD_CODES.statuses)}`],
+  outbox: [
+    `MAX_OUTBOX_ENTRIES, MAX_OUTBOX_BYTES = ${MAX_OUTBOX_ENTRIES}, ${MAX_OUTBOX_BYTES}`,
+    `CLOSED_BY_OUTBOX = '${CLOSED_BY_OUTBOX}'`,
+    `END_LETTERS = ${lua(END_LETTERS)}`,
+    `NEXT, HANDLER_SLOT, OWN_COMPENSATION_SLOT = '${NEXT_LETTER}', '${HANDLER_SLOT}', '${COMPENSATION_SLOTS.own}'`,
+    `letter == '${FOLLOW_UP_LETTERS.success}'`,
+    `letter == '${FOLLOW_UP_LETTERS.end}'`,
+    `letter == '${FOLLOW_UP_LETTERS.failure}'`,
+  ],
+}
+
+it.each(Object.entries(CONSTANTS))('those of %s.lua', (file, constants) => {
+  const text = readFileSync(new URL(`lua/includes/${file}.lua`, import.meta.url), 'utf8')
+  const oneLine = text.replaceAll(/\s*\n\s*/g, ' ').replaceAll(', }', ' }')
+  for (const constant of constants) expect(oneLine).toContain(constant)
+})

@@ -1,0 +1,90 @@
+-- Lanes: the waiting tasks with the same concurrency key that need the same shares of limiters. A task without a lane has no concurrency
+-- key in a fair queue, and needs nothing.
+--
+-- A lane consists of a list and, for tasks with a priority, a sorted set. As in BullMQ, the tasks of the list start first, and the next one
+-- is at the right end of the list. Five kinds of key belong to the lanes of a queue:
+--
+--   lane:<name> and lane-priorities:<name>  the tasks of one lane
+--   lanes       each lane that has a task, in the order in which the lanes received their first task. The lanes are listed and scanned in
+--               this order, which does not change while a lane has a task.
+--   turns       the lanes by their pass. The lane with the smallest pass is next. A lane that has become empty keeps its place until its
+--               turn, because a key with one task at a time would otherwise always be first.
+--   turn-state  the number of tasks in all lanes (`waiting`), a counter (`order`), and the pass of the tasks without a key (`pass`)
+--
+-- When no task waits, the next fetch deletes all of them.
+--
+-- The name of a lane is its concurrency key or, if its tasks need shares of limiters, the key, NEEDS_MARK and these needs. A task's own
+-- field `lane` has the weight of its turn and the name of its lane, separated by a blank. The field is written when the task is added, and
+-- never changes. The task is in its lane whenever it waits, whichever script has returned it there.
+local NEEDS_MARK = '\30'
+-- By how much of a turn a lane that was empty joins behind the lane that is next.
+local JOINS_BEHIND = 0.125
+-- BullMQ's factor between a priority and the counter that orders the tasks with the same priority.
+local LANE_PRIORITY_STEP = 0x100000000
+local NEWEST_OF_LANE = 250
+
+local function lane_keys(lane)
+  local name = string.match(lane, ' (.*)$')
+  return name, base .. 'lane:' .. name, base .. 'lane-priorities:' .. name
+end
+
+local function join_turns(name)
+  local first = redis.call('ZRANGE', base .. 'turns', 0, 0, 'WITHSCORES')
+  local time, others = unpack(redis.call('HMGET', base .. 'turn-state', 'time', 'pass'))
+  -- A lane that has waited for a limiter takes turns at an early pass.
+  local pass = (first[2] or time) and math.max(first[2] or 0, time or 0) + JOINS_BEHIND or others or 0
+  redis.call('ZADD', base .. 'turns', 'NX', pass, name)
+end
+
+-- Puts a task into its lane, at its head if `to_head`. `priority` is 0 if it has none. Returns whether a worker has to wake: if the lane had
+-- a task already, that task has woken a worker, or could not start. If the lane is blocked until another task ends, no worker could start
+-- the new one. If it is blocked until some time, an idle worker has to know that time.
+local function enter_lane(lane, id, priority, to_head)
+  local name, list, priorities = lane_keys(lane)
+  local state, was_empty = base .. 'turn-state', false
+  if priority > 0 then
+    was_empty = redis.call('EXISTS', list, priorities) == 0
+    local order = to_head and 0 or redis.call('HINCRBY', state, 'order', 1) % LANE_PRIORITY_STEP
+    redis.call('ZADD', priorities, whole(priority * LANE_PRIORITY_STEP + order), id)
+  else
+    was_empty = redis.call(to_head and 'RPUSH' or 'LPUSH', list, id) == 1 and redis.call('EXISTS', priorities) == 0
+  end
+  redis.call('HINCRBY', state, 'waiting', 1)
+  if not was_empty then
+    return false
+  end
+  redis.call('ZADD', base .. 'lanes', redis.call('HINCRBY', state, 'order', 1), name)
+  if redis.call('ZSCORE', base .. 'blocked-lanes', name) then
+    return redis.call('ZSCORE', base .. 'lane-times', name) and true or false
+  end
+  join_turns(name)
+  return true
+end
+
+-- Lets a lane take turns that has become empty while it was blocked. The next fetch then gives its tickets back.
+local function resume_emptied(name)
+  local pass = string.find(name, NEEDS_MARK, 1, true) and redis.call('ZSCORE', base .. 'blocked-lanes', name)
+  if pass then
+    redis.call('ZREM', base .. 'blocked-lanes', name)
+    redis.call('ZREM', base .. 'lane-times', name)
+    redis.call('ZADD', base .. 'turns', pass, name)
+    redis.call('ZADD', base .. 'marker', '0', '0')
+  end
+end
+
+-- Removes a task from its lane. Returns whether it was there.
+local function leave_lane(lane, id)
+  local name, list, priorities = lane_keys(lane)
+  if redis.call('ZREM', priorities, id) == 0 then
+    local newest = redis.call('LPOS', list, id, 'MAXLEN', NEWEST_OF_LANE)
+    if redis.call('LREM', list, newest and 1 or -1, id) == 0 then
+      return false
+    end
+  end
+  redis.call('HINCRBY', base .. 'turn-state', 'waiting', -1)
+  if redis.call('EXISTS', list, priorities) == 0 then
+    redis.call('ZREM', base .. 'lanes', name)
+    resume_emptied(name)
+  end
+  return true
+end

@@ -1,0 +1,74 @@
+-- Puts a new task into the place where it waits, with the events from which BullMQ's tools learn of it.
+--
+-- place_task(task)  `delayed`, its lane or `prioritized`; a task of `wait` is written by write_waiting
+-- write_waiting()   writes what the tasks so far have in common: `wait`, and the marker that wakes a worker
+--- @include time
+
+local MAX_BULLMQ_EVENTS = '10000'
+-- BullMQ orders the jobs that are due at the same time by a counter in the lower bits of their scores, and the jobs of a priority as well.
+local DELAYED_STEP, PRIORITY_STEP = 0x1000, 0x100000000
+
+local waiting, may_wake, has_delayed, queue_settings = {}, false, false, nil
+
+local function read_settings()
+  queue_settings = redis.call('HMGET', base .. 'meta', 'paused', 'concurrency', 'opts.maxLenEvents')
+  if not queue_settings[3] then
+    queue_settings[3] = MAX_BULLMQ_EVENTS
+    redis.call('HSET', base .. 'meta', 'opts.maxLenEvents', MAX_BULLMQ_EVENTS)
+  end
+end
+
+local function add_bullmq_event(name, id, ...)
+  redis.call('XADD', base .. 'events', 'MAXLEN', '~', queue_settings[3], '*', 'event', name, 'jobId', id, ...)
+end
+
+local function delay_task(id, due)
+  local least, most = due * DELAYED_STEP, (due + 1) * DELAYED_STEP - 1
+  local last = redis.call('ZREVRANGEBYSCORE', base .. 'delayed', whole(most), whole(least), 'WITHSCORES', 'LIMIT', 0, 1)
+  local score = whole(last[2] and math.min(last[2] + 1, most) or least)
+  redis.call('ZADD', base .. 'delayed', score, id)
+  redis.call('ZADD', base .. 'scheduled', score, id)
+  has_delayed = true
+end
+
+local function place_task(task)
+  local id, priority = task.id, tonumber(task.priority or 0)
+  if not queue_settings then
+    read_settings()
+  end
+  add_bullmq_event('added', id, 'name', task.name)
+  if task.delay then
+    local due = task.enqueued_at + task.delay
+    delay_task(id, due)
+    return add_bullmq_event('delayed', id, 'delay', whole(due))
+  end
+  local is_first = true
+  if task.lane then
+    is_first = rare().enter_lane(task.lane, id, priority, false)
+  elseif priority > 0 then
+    local order = redis.call('INCR', base .. 'pc') % PRIORITY_STEP
+    redis.call('ZADD', base .. 'prioritized', whole(priority * PRIORITY_STEP + order), id)
+  else
+    waiting[#waiting + 1] = id
+  end
+  may_wake = may_wake or is_first
+  add_bullmq_event('waiting', id)
+end
+
+local function may_start()
+  local paused, concurrency = queue_settings[1], queue_settings[2]
+  return not paused and not (concurrency and redis.call('LLEN', base .. 'active') >= tonumber(concurrency))
+end
+
+local function write_waiting()
+  if #waiting > 0 then
+    redis.call('LPUSH', base .. 'wait', unpack(waiting))
+  end
+  if may_wake and may_start() then
+    redis.call('ZADD', base .. 'marker', '0', '0')
+  end
+  if has_delayed then
+    local next_due = redis.call('ZRANGE', base .. 'delayed', 0, 0, 'WITHSCORES')[2]
+    redis.call('ZADD', base .. 'marker', whole(math.floor(next_due / DELAYED_STEP)), '1')
+  end
+end

@@ -1,0 +1,54 @@
+-- Remembers, for a short time, which tasks were deleted soon after their enqueue.
+--
+-- If Redis runs an add but its reply is lost, the add is sent again with the same task id. The script usually recognises the first add
+-- because the task exists. By then, however, the task may have been deleted: another call may have replaced it, or it has run and is not
+-- kept. Without this memory, the second add would store the task again, and would even delete a task that has replaced it.
+--
+-- The sorted set `recently-removed` has a member for each such task, `<id> <caller>`, followed by ` r` if the task replaced another one
+-- when it was stored. The scores are the times of the enqueues. `caller` distinguishes calls that use the same id, as in the task's own
+-- field. A task that is deleted later than REPEATS_WITHIN_MS after its enqueue is not remembered, so a queue that keeps its ended tasks for
+-- longer has no such set. Each member takes about 130 bytes.
+--
+-- A task of a run that is completed, or cancelled with its run, is deleted by the script that ends it. If that script is sent again,
+-- nothing that the attempt has stored is left. The set therefore has another member for such a task, `<id> e<fencing token>`.
+--- @include time
+
+local REPEATS_WITHIN_MS = 20000
+-- Trimming this many takes Redis about 1 ms. No script deletes more tasks, so the set does not grow; and after a burst, removing all of
+-- them at once would hold up every other client.
+local TRIM_AT_ONCE = 1000
+local trimmed, has_removed = {}, nil
+
+local function remember_removal(home, member, at)
+  local now = millis()
+  local oldest, set = now - REPEATS_WITHIN_MS, home .. 'recently-removed'
+  if at and at < oldest then
+    return
+  end
+  -- The clock of a process that uses plain BullMQ may be ahead.
+  redis.call('ZADD', set, whole(math.min(at or now, now)), member)
+  if trimmed[home] then
+    return
+  end
+  trimmed[home] = true
+  local old = redis.call('ZRANGE', set, '-inf', '(' .. whole(oldest), 'BYSCORE', 'LIMIT', 0, TRIM_AT_ONCE)
+  if #old > 0 then
+    redis.call('ZREM', set, unpack(old))
+  end
+  redis.call('PEXPIRE', set, REPEATS_WITHIN_MS)
+end
+
+-- Returns whether the task has recently been deleted, and whether it replaced another one. Only tasks with a unique key can do so.
+local function was_removed(task)
+  if has_removed == nil then
+    has_removed = redis.call('EXISTS', base .. 'recently-removed') == 1
+  end
+  if not has_removed then
+    return false, false
+  end
+  local member = task.id .. ' ' .. task.caller
+  if task.unique and redis.call('ZSCORE', base .. 'recently-removed', member .. ' r') then
+    return true, true
+  end
+  return redis.call('ZSCORE', base .. 'recently-removed', member), false
+end

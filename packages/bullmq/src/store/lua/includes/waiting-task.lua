@@ -1,0 +1,50 @@
+-- Deletes a task that waits.
+--
+-- take_out(id)             removes a task from the place in which it waits, and returns that place's name, or nil if it is in none
+-- delete_waiting_task(id)  deletes a task that has not ended, and what it is counted for, and returns the name of its place
+--- @include lanes
+--- @include task-charge
+--- @include outbox
+--- @include removed-tasks
+
+-- Looking at this many takes Redis about 3 µs.
+local NEWEST = 250
+
+-- A list is searched last, and from both ends, because the search passes every task on its way: removing a task from the middle of a list
+-- of 200,000 takes Redis about 1 ms. Its newest tasks are at the left end, and LREM starts at the right end if the count is negative.
+local function take_out(id)
+  if redis.call('ZREM', base .. 'prioritized', id) == 1 then
+    return 'prioritized'
+  end
+  if redis.call('ZREM', base .. 'delayed', id) == 1 then
+    redis.call('ZREM', base .. 'scheduled', id)
+    redis.call('ZREM', base .. 'retrying', id)
+    return 'delayed'
+  end
+  local lane = redis.call('HGET', base .. id, 'lane')
+  if lane and leave_lane(lane, id) then
+    return 'lanes'
+  end
+  local newest = redis.call('LPOS', base .. 'wait', id, 'MAXLEN', NEWEST)
+  return redis.call('LREM', base .. 'wait', newest and 1 or -1, id) == 1 and 'wait' or nil
+end
+
+local function delete_waiting_task(id)
+  local job, place = base .. id, take_out(id)
+  local enqueued_at, caller, replaced = unpack(redis.call('HMGET', job, 'timestamp', 'caller', 'replaced'))
+  redis.call('HINCRBY', base .. 'totals', 'removed', 1)
+  if charge(base, job, -1) then
+    write_outbox(base, id, 'removed')
+  end
+  remember_removal(base, id .. ' ' .. (caller or '') .. (replaced and ' r' or ''), tonumber(enqueued_at) or 0)
+  redis.call(
+    'DEL',
+    job,
+    job .. ':logs',
+    job .. ':dependencies',
+    job .. ':processed',
+    job .. ':failed',
+    job .. ':unsuccessful'
+  )
+  return place
+end
