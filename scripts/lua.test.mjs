@@ -79,7 +79,7 @@ describe('a Lua file', () => {
     const [{ from }] = types
     const script = { name: 'a', summary: [], keys: [], args: [], whole, types: [...types, { names: ['At'], from }] }
     expect(typedModule([script, script], dirname(dirname(from)))).toMatch(
-      /^\/\/.*\nimport type \{ Group \} from '@a\/b'\nimport type \{ At, Reply, Run \} from '[\w-]+\/run\.ts'\n/,
+      /^\/\/.*\nimport type \{ Group \} from '@a\/b'\nimport \{ luaScript \} .*\nimport type \{ At, Reply, Run \} from '\.\/[\w-]+\/run\.ts'\n/,
     )
   })
 

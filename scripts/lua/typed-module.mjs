@@ -9,7 +9,7 @@ const literal = (lua) => `\`${lua.replaceAll('\\', '\\\\').replaceAll('`', '\\`'
 /** Returns the lines of a comment, which break where the script's header does. */
 const wrapped = (summary) => summary.map((line) => ` * ${line}`).join('\n')
 
-/** Returns the imports of the types in the scripts' replies, as Biome sorts them: packages first. */
+/** Returns the imports of the module, as Biome sorts them: packages first. */
 function importsOf(scripts, folder) {
   const names = new Map()
   for (const { names: found, from } of scripts.flatMap(({ types }) => types)) {
@@ -17,10 +17,15 @@ function importsOf(scripts, folder) {
     const source = !from.startsWith('/') ? from : path.startsWith('.') ? path : `./${path}`
     names.set(source, new Set([...(names.get(source) ?? []), ...found]))
   }
+  const lines = [...names].map(([source, found]) => [
+    source,
+    `import type { ${[...found].toSorted().join(', ')} } from '${source}'\n`,
+  ])
+  lines.push(['../scripts/script.ts', "import { luaScript } from '../scripts/script.ts'\n"])
   const rank = ([source]) => `${source.startsWith('.') ? 1 : 0} ${source}`
-  return [...names]
+  return lines
     .toSorted((one, other) => (rank(one) < rank(other) ? -1 : 1))
-    .map(([source, found]) => `import type { ${[...found].toSorted().join(', ')} } from '${source}'\n`)
+    .map(([, line]) => line)
     .join('')
 }
 
@@ -46,7 +51,6 @@ export const ${camel(name)}Script = luaScript<${union(keys)}, ${union(args)}, ${
 `,
   )
   return `// Every Lua script as Redis runs it, with its types. Written by npm run lua from the .lua files; not edited by hand.
-${importsOf(scripts, folder)}import { luaScript } from '../scripts/script.ts'
-
+${importsOf(scripts, folder)}
 ${[...shared, ...entries].join('\n')}`
 }

@@ -19,8 +19,8 @@
 // A run's token is `run-`, the 26 characters of its id, a dot, and the run's incarnation. The task that reduces the run's results is not
 // cancelled with the others, so its token begins with `reduce-` instead.
 //
-// Scripts write entries without parsing any JSON (../store/lua/includes/outbox.lua). A process that cannot read an entry, because another version
-// has written it, leaves the entry in the outbox.
+// Scripts write entries without parsing any JSON (../store/lua/includes/outbox.lua). A process that cannot read an entry, because another
+// version has written it, leaves the entry in the outbox.
 import type { GroupId } from '@bullpen/contract'
 import { parseTemplate, type StoredTemplate } from '@bullpen/contract/internal'
 import { type ReleasedFollowUp, type RunRef, runOfToken } from '@bullpen/engine/internal'

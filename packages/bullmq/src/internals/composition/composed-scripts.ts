@@ -7,9 +7,9 @@
 // Bullpen stores more than BullMQ does: STEPS lists them all. Every other BullMQ script that writes is composed as well, without
 // any steps, so that the index follows every move that BullMQ makes, and so that Redis runs the script with the flags of its kind.
 //
-// A broker adds tasks with a script of its own (../../store/add.ts). Three scripts (FETCHES) fetch a task. They take tasks out of `wait` only with
-// RPOPLPUSH, and out of `prioritized` only with ZPOPMIN. For a consumer that runs only some tasks, candidate-steps.ts takes one of
-// these instead, after the same script has committed the previous attempt's end, and before it reads the job's data. If nothing is
+// A broker adds tasks with a script of its own (../../store/add.ts). Three scripts (FETCHES) fetch a task. They take tasks out of `wait`
+// only with RPOPLPUSH, and out of `prioritized` only with ZPOPMIN. For a consumer that runs only some tasks, candidate-steps.ts takes one
+// of these instead, after the same script has committed the previous attempt's end, and before it reads the job's data. If nothing is
 // taken, BullMQ continues as if the list and the set were empty.
 import { createRequire } from 'node:module'
 import { OPEN_GATES } from '../../breakers/gate-steps.ts'

@@ -8,10 +8,10 @@
 // the index (../composition/composed-scripts.ts), and Bullpen's own scripts use it in place of Redis's `redis`.
 //
 // The conservation law: accepted = the tasks in all statuses + removed. Only these two counters are kept, together with the number
-// of ended tasks that have returned to their queue, and the number of bytes that the unfinished tasks take (../../store/lua/includes/task-charge.lua).
-// Everything else is the size of a set, or follows from these numbers: a task has ended accepted + retried - unfinished times, which
-// costs nothing when it ends. A BullMQ Queue or Worker that is not attached causes drift, which the leader repairs (index-repair.ts,
-// bytes-recount.ts).
+// of ended tasks that have returned to their queue, and the number of bytes that the unfinished tasks take
+// (../../store/lua/includes/task-charge.lua). Everything else is the size of a set, or follows from these numbers: a task has ended
+// accepted + retried - unfinished times, which costs nothing when it ends. A BullMQ Queue or Worker that is not attached causes drift,
+// which the leader repairs (index-repair.ts, bytes-recount.ts).
 import { TASK_OVERHEAD_BYTES } from '@bullpen/engine/internal'
 import { FINGERPRINTS, OUTBOX, REMOVED_TASKS, TASK_CHARGE } from '../../store/scripts.ts'
 
@@ -127,7 +127,8 @@ const NOTE_ADDED = `
  * - `ending`: set to its arguments by the script that ends a task, in case a team's own Worker deletes the task in place of adding it
  *   to a set of ended tasks.
  * - `follow_ups`: set by the same script to the lines that the handler has added for a success, if there are any.
- * - `unkept`: the id of the task of a pipeline run that the script has just ended, if the task is not kept (../../store/lua/includes/outbox.lua).
+ * - `unkept`: the id of the task of a pipeline run that the script has just ended, if the task is not kept
+ * (../../store/lua/includes/outbox.lua).
  * - `remember_end(id, attempt)`: remembers which attempt has ended a task that is not kept. Defined if there is such a task.
  * - `charge(home, job, sign)`: see ../../store/lua/includes/task-charge.lua.
  *

@@ -130,7 +130,3 @@ local function leave_lane(lane, id)
   return true
 end
 `
-
-/** Lua expression: how many tasks are in the lanes of the queue. `state` is the key `turn-state`. */
-export const inLanes = (state: string, call = 'redis.call'): string =>
-  `(tonumber(${call}('HGET', ${state}, 'waiting')) or 0)`
