@@ -1,6 +1,7 @@
 // Runs the tests of the whole repository: files in parallel, on one shared Redis.
 import type { Scale } from '@bullpen/testing'
 import { defineConfig } from 'vitest/config'
+import { LongestFirst } from './scripts/testing/longest-first.ts'
 
 declare module 'vitest' {
   interface ProvidedContext {
@@ -28,6 +29,7 @@ export default defineConfig(({ mode }) => ({
     globalSetup: ['scripts/testing/global-setup.mjs'],
     setupFiles: ['tools/testing/src/leaks/setup.ts', 'tools/testing/src/random-cases.ts'],
     reporters: ['default', './scripts/testing/reporter.mjs'],
+    sequence: { sequencer: LongestFirst },
     passWithNoTests: false,
     allowOnly: false,
     provide: { scale: scaleOf(mode), closedWithinMs: CLOSED_WITHIN_MS },

@@ -11,6 +11,6 @@ it.each([
   [{ a: [1] }, '{"a":[1]}'],
   [{ toJSON() {} }, 'object'],
   [Object.defineProperty({}, 'a', { enumerable: true, get: () => expect.fail('read') }), 'object'],
-])('the error that stands for a thrown value says what was thrown: %o', (thrown, shown) => {
+])('the error that stands for a thrown value says what was thrown (case %#)', (thrown, shown) => {
   expect(errorOf(thrown).message).toBe(`the handler threw ${shown}, which is not an Error`)
 })

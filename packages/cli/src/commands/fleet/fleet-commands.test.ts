@@ -214,7 +214,7 @@ describe('a fleet command', () => {
     await run(api, ['pause', '--queue', 'cpu'], { env: { BULLPEN_BY: `a\nb${'x'.repeat(200)}` } })
     await run(api, ['pause', '--queue', 'cpu', '--by', 'bob'])
     const by = api.seen.map(({ body }) => (body as { by: string }).by)
-    expect(by).toEqual([userInfo().username, expect.stringMatching(/^a bx{96}…$/), 'bob'])
+    expect(by).toEqual([userInfo().username, expect.stringMatching(/^a bx{97}$/), 'bob'])
   })
 
   const responses = [
