@@ -33,6 +33,9 @@ end
 if redis.call('HEXISTS', settings, 'drain') == 1 then
   return 'draining'
 end
-add_tasks(8, #ARGV, false)
+local reply = add_tasks(8, #ARGV, false)[1]
+if type(reply) == 'table' and reply[1] == 'error' then
+  return redis.error_reply(reply[2])
+end
 write_schedule()
 return 'written'

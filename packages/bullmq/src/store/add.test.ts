@@ -122,6 +122,21 @@ describe('an enqueue', () => {
     },
   )
 
+  it('that fails in Redis fails alone, and the tasks of the same batch wait for a worker', async () => {
+    const { broker, redis, keys } = await openQueue()
+    await redis.set(keys.uniqueKeys, 'no hash')
+    const unique = { key: 'k', until: 'finished', onConflict: 'keep', maxDelayMs: undefined } as const
+    const tasks = [task({}), { ...task({}), unique }, task({})]
+    const [first, broken, last] = await Promise.allSettled(tasks.map((each) => broker.enqueue(each)))
+    expect([first, last]).toMatchObject([{ value: { action: 'created' } }, { value: { action: 'created' } }])
+    expect(broken).toMatchObject({
+      reason: { code: 'redis_unavailable', message: expect.stringContaining('WRONGTYPE') },
+    })
+    expect(await redis.lrange(keys.wait, 0, -1)).toEqual([tasks[2]?.id, tasks[0]?.id])
+    expect(await redis.hget(keys.totals, 'accepted')).toBe('2')
+    await redis.del(keys.uniqueKeys)
+  })
+
   it.each([{}, { delay: '1h' } as const])('with %j writes nothing when the id is known', async (call) => {
     const { broker, stored } = await openQueue()
     const first = task({ ...call, queueTimeout: '1m', tags: ['a'] })

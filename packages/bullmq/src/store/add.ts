@@ -29,10 +29,17 @@ export type AddTask = (task: NewTask, stored: StoredStrings, admitted: Admitted)
 const ADDED = { byThisCall: 1, inPlaceOfAnother: 2 } as const
 
 /** The reply for one task (lua/includes/new-tasks.lua). */
-export type AddReply = number | string | NoRoomReply | FullReply | ApiKeyFullReply | RateReply | ConflictReply
-
-/** A task of a cancelled group or run was not stored. */
-export type GroupCancelledReply = readonly ['group cancelled']
+export type AddReply =
+  | number
+  | string
+  | NoRoomReply
+  | FullReply
+  | ApiKeyFullReply
+  | RateReply
+  | ConflictReply
+  | readonly ['error', message: string]
+  /** A task of a cancelled group or run was not stored. Only forwarded tasks belong to one. */
+  | readonly ['group cancelled']
 
 /**
  * Returns a function that adds a task to the queue whose keys have the prefix `base`. If the task already exists, the function changes
@@ -94,10 +101,10 @@ export function forwardedTaskAdder(redis: Commander, base: string): AddForwarded
   const call = callOf(redis, forwardScript)
   const send = gathered((args) => call([`${base}wait`, base, args.length + 2, ...args]) as Promise<readonly AddReply[]>)
   return async (task, stored) => {
-    const reply: AddReply | GroupCancelledReply = await send(
-      newTaskArguments(task, stored, { ...NO_CONDITIONS, limits: task.limits }),
-    )
-    return typeof reply === 'object' && reply[0] === ('group cancelled' as string) ? 'group cancelled' : 'stored'
+    const reply = await send(newTaskArguments(task, stored, { ...NO_CONDITIONS, limits: task.limits }))
+    if (typeof reply !== 'object') return 'stored'
+    if (reply[0] === 'error') throw new Error(reply[1])
+    return reply[0] === 'group cancelled' ? 'group cancelled' : 'stored'
   }
 }
 
@@ -163,6 +170,10 @@ function decodeRefused(
   switch (reply[0]) {
     case 'no_room':
       throw noRoom
+    case 'error':
+      throw new Error(reply[1])
+    case 'group cancelled':
+      throw new Error('a task that was not forwarded belongs to a group')
     case 'full':
       throw decodeFull(reply, task.queue)
     case 'api key full':

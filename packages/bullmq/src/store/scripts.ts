@@ -7984,6 +7984,13 @@ local function write(task)
   end
   return task.replaced and ADDED + REPLACED or ADDED
 end
+local function attempt(step, task)
+  local is_done, reply = pcall(step, task)
+  if is_done then
+    return reply
+  end
+  return { 'error', type(reply) == 'table' and reply.err or tostring(reply) }
+end
 local function is_refusal(reply)
   return reply == 'reused' or type(reply) == 'table'
 end
@@ -7993,12 +8000,12 @@ local function add_tasks(first, last, all)
   while at <= last do
     local n, task = #replies + 1, nil
     task, at = read_task(at)
-    local reply = decide(task)
+    local reply = attempt(decide, task)
     if reply then
       replies[n], is_refused = reply, is_refused or is_refusal(reply)
     else
       note_added(task)
-      tasks[n], replies[n] = task, is_all and '' or write(task)
+      tasks[n], replies[n] = task, is_all and '' or attempt(write, task)
     end
   end
   if is_all then
@@ -8006,7 +8013,7 @@ local function add_tasks(first, last, all)
       return replies
     end
     for n = 1, #replies do
-      replies[n] = tasks[n] and write(tasks[n]) or replies[n]
+      replies[n] = tasks[n] and attempt(write, tasks[n]) or replies[n]
     end
   end
   if count > 0 then
@@ -8023,7 +8030,10 @@ end
 if redis.call('HEXISTS', settings, 'drain') == 1 then
   return 'draining'
 end
-add_tasks(8, #ARGV, false)
+local reply = add_tasks(8, #ARGV, false)[1]
+if type(reply) == 'table' and reply[1] == 'error' then
+  return redis.error_reply(reply[2])
+end
 write_schedule()
 return 'written'
 `,
@@ -8952,6 +8962,13 @@ local function write(task)
   end
   return task.replaced and ADDED + REPLACED or ADDED
 end
+local function attempt(step, task)
+  local is_done, reply = pcall(step, task)
+  if is_done then
+    return reply
+  end
+  return { 'error', type(reply) == 'table' and reply.err or tostring(reply) }
+end
 local function is_refusal(reply)
   return reply == 'reused' or type(reply) == 'table'
 end
@@ -8961,12 +8978,12 @@ local function add_tasks(first, last, all)
   while at <= last do
     local n, task = #replies + 1, nil
     task, at = read_task(at)
-    local reply = decide(task)
+    local reply = attempt(decide, task)
     if reply then
       replies[n], is_refused = reply, is_refused or is_refusal(reply)
     else
       note_added(task)
-      tasks[n], replies[n] = task, is_all and '' or write(task)
+      tasks[n], replies[n] = task, is_all and '' or attempt(write, task)
     end
   end
   if is_all then
@@ -8974,7 +8991,7 @@ local function add_tasks(first, last, all)
       return replies
     end
     for n = 1, #replies do
-      replies[n] = tasks[n] and write(tasks[n]) or replies[n]
+      replies[n] = tasks[n] and attempt(write, tasks[n]) or replies[n]
     end
   end
   if count > 0 then
@@ -9874,6 +9891,13 @@ local function write(task)
   end
   return task.replaced and ADDED + REPLACED or ADDED
 end
+local function attempt(step, task)
+  local is_done, reply = pcall(step, task)
+  if is_done then
+    return reply
+  end
+  return { 'error', type(reply) == 'table' and reply.err or tostring(reply) }
+end
 local function is_refusal(reply)
   return reply == 'reused' or type(reply) == 'table'
 end
@@ -9883,12 +9907,12 @@ local function add_tasks(first, last, all)
   while at <= last do
     local n, task = #replies + 1, nil
     task, at = read_task(at)
-    local reply = decide(task)
+    local reply = attempt(decide, task)
     if reply then
       replies[n], is_refused = reply, is_refused or is_refusal(reply)
     else
       note_added(task)
-      tasks[n], replies[n] = task, is_all and '' or write(task)
+      tasks[n], replies[n] = task, is_all and '' or attempt(write, task)
     end
   end
   if is_all then
@@ -9896,7 +9920,7 @@ local function add_tasks(first, last, all)
       return replies
     end
     for n = 1, #replies do
-      replies[n] = tasks[n] and write(tasks[n]) or replies[n]
+      replies[n] = tasks[n] and attempt(write, tasks[n]) or replies[n]
     end
   end
   if count > 0 then

@@ -4,6 +4,7 @@
 --
 -- The reply for a task is a number if it is stored: ADDED, with REPLACED if it took the place of another task, or 0 if another call has
 -- stored it. It is a text if an earlier call has used the idempotency key, and a list if the task is refused or another has its unique key.
+-- After an error, for example because a key has the wrong type, it is a list of 'error' and the message, and the other tasks are added.
 --- @include time
 --- @include new-task
 
@@ -138,6 +139,15 @@ local function write(task)
   return task.replaced and ADDED + REPLACED or ADDED
 end
 
+-- Returns what `step` returns for the task. An error must not keep the tasks before it from the place where they wait.
+local function attempt(step, task)
+  local is_done, reply = pcall(step, task)
+  if is_done then
+    return reply
+  end
+  return { 'error', type(reply) == 'table' and reply.err or tostring(reply) }
+end
+
 -- Returns whether this reply refuses the task.
 local function is_refusal(reply)
   return reply == 'reused' or type(reply) == 'table'
@@ -150,12 +160,12 @@ local function add_tasks(first, last, all)
   while at <= last do
     local n, task = #replies + 1, nil
     task, at = read_task(at)
-    local reply = decide(task)
+    local reply = attempt(decide, task)
     if reply then
       replies[n], is_refused = reply, is_refused or is_refusal(reply)
     else
       note_added(task)
-      tasks[n], replies[n] = task, is_all and '' or write(task)
+      tasks[n], replies[n] = task, is_all and '' or attempt(write, task)
     end
   end
   if is_all then
@@ -163,7 +173,7 @@ local function add_tasks(first, last, all)
       return replies
     end
     for n = 1, #replies do
-      replies[n] = tasks[n] and write(tasks[n]) or replies[n]
+      replies[n] = tasks[n] and attempt(write, tasks[n]) or replies[n]
     end
   end
   if count > 0 then
