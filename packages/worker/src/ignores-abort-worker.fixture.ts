@@ -5,7 +5,14 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { defineCatalogue, defineHandler, defineTask } from '@bullpen/contract'
 import { z } from 'zod'
 import { createWorker, runUntilSignalled } from './index.ts'
-import openers, { inProcess, inThread, processHandler, threadHandler } from './isolated.fixture.ts'
+import openers, {
+  deadly,
+  deadlyHandler,
+  inProcess,
+  inThread,
+  processHandler,
+  threadHandler,
+} from './isolated.fixture.ts'
 
 const schemas = { input: z.object({ ms: z.int() }), output: z.object({ fencingToken: z.int() }) }
 const listening = defineTask({ name: 'slow.listening', queue: 'slow', timeout: '1m', ...schemas })
@@ -38,6 +45,7 @@ export const slowTasks = defineCatalogue(
   escapeBatch,
   inThread,
   inProcess,
+  deadly,
 )
 
 const throwElsewhere = (): never => {
@@ -106,7 +114,11 @@ if (process.argv[1] === import.meta.filename) {
       return { fencingToken }
     }),
   }
-  const isolated = { 'isolated.thread': threadHandler, 'isolated.process': processHandler }
+  const isolated = {
+    'isolated.thread': threadHandler,
+    'isolated.process': processHandler,
+    'isolated.deadly': deadlyHandler,
+  }
   const isolatedResources = new URL('./isolated.fixture.ts', import.meta.url).href
   // This throws outside any attempt.
   process.on('SIGUSR2', throwElsewhere)

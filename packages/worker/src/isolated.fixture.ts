@@ -1,4 +1,4 @@
-// Isolated handlers that may loop, and their resources.
+// Handlers that can run in threads and child processes: two may loop, and one kills its process. And their resources.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { defineHandler, defineTask, type TaskContext } from '@bullpen/contract'
 import { z } from 'zod'
@@ -8,6 +8,7 @@ const limits = { queue: 'slow', timeout: '400ms', grace: '200ms', retry: { maxAt
 
 export const inThread = defineTask({ name: 'isolated.thread', isolation: 'thread', ...limits })
 export const inProcess = defineTask({ name: 'isolated.process', isolation: 'process', memoryLimit: '64MiB', ...limits })
+export const deadly = defineTask({ name: 'isolated.deadly', ...limits, timeout: '1m' })
 
 interface Isolated {
   readonly opened: { readonly times: number }
@@ -34,3 +35,8 @@ export const processHandler = defineHandler(
   import.meta.url,
   ({ input, resources }: TaskContext<typeof inProcess, Isolated>) => work(input.ms, resources),
 )
+/** Runs in the worker's own thread, except in quarantine. */
+export const deadlyHandler = defineHandler(deadly, import.meta.url, async () => {
+  process.kill(process.pid, 'SIGKILL')
+  return await new Promise<never>(() => {})
+})

@@ -4,8 +4,7 @@
 // between two awaits. The state is global, because a process has only one set of built-in functions.
 import { Socket } from 'node:net'
 import { Duplex, Readable, Writable } from 'node:stream'
-import type { Catalogue, Handler, Handlers, Log, Resources, TaskContext } from '@bullpen/contract'
-import { handlersByName, toHandlers } from '@bullpen/contract/internal'
+import type { Log, TaskContext } from '@bullpen/contract'
 import { watchBuiltIns } from '@bullpen/sandbox/internal'
 
 /** How often the timer compares the functions, in ms. One comparison takes a few microseconds. */
@@ -67,28 +66,21 @@ export function restoringLog(log: Log): Log {
   }
 }
 
-/** Returns handlers that restore the functions whenever one that runs inline has first given up control, and when it has ended. */
-export function restoringAll<C extends Catalogue, R extends Resources>(
-  catalogue: C,
-  handlers: Handlers<C, R>,
-): Handlers<C, R> {
-  const all = Object.entries(handlersByName(handlers)).map(([name, handler]) => [name, handler && restoring(handler)])
-  return toHandlers<C, R>(catalogue, Object.fromEntries(all))
-}
-
-function restoring(handler: Handler): Handler {
-  if (handler.task.isolation !== 'inline' || 'pipeline' in handler) return handler
-  const handle: Handler['handle'] = (context) => {
-    if (kept === undefined) return handler.handle(context)
+/**
+ * Returns a handler's function that restores the built-in functions when it has first given up control, and when it has ended. The handler
+ * itself must not be copied, because only a handler that its file exports can run in a child process.
+ */
+export function restoring<C extends Culprit>(handle: (context: C) => unknown): (context: C) => unknown {
+  return (context) => {
+    if (kept === undefined) return handle(context)
     let returned: unknown
     try {
-      returned = handler.handle(context)
+      returned = handle(context)
     } finally {
       kept(context)
     }
     return returned instanceof Promise ? restoredAtEnd(returned, context) : returned
   }
-  return { ...handler, handle }
 }
 
 async function restoredAtEnd<T>(returned: Promise<T>, context: Culprit): Promise<T> {

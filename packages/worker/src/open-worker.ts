@@ -53,7 +53,7 @@ import {
 import { openEventLoopMonitor } from './event-loop/event-loop-monitor.ts'
 import { createStallMemory } from './event-loop/recent-stalls.ts'
 import { type FleetAgent, openFleetAgent } from './fleet-agent/fleet-agent.ts'
-import { restoringAll } from './kept-built-ins.ts'
+import { restoring } from './kept-built-ins.ts'
 import type { Opening } from './lifecycle.ts'
 import { poolFactory } from './pools/create-pool.ts'
 import { assertIsolable, isolateByPool } from './pools/pool-isolation.ts'
@@ -185,10 +185,11 @@ export function wireWorker<C extends Catalogue, R extends Resources>(options: Wo
     openIsolator({ ...isolates, threads: { max: 1 }, processes: { max } }),
   )
   const timeouts = (queue: string) => defaultTimeouts(settings, queue)
-  const registry = createRegistry(effective.catalogue, restoringAll(effective.catalogue, effective.handlers), {
+  const registry = createRegistry(effective.catalogue, effective.handlers, {
     middleware,
     timeouts,
     isolator,
+    wrapInline: restoring,
     quarantine,
   })
   const notReady = (): string | undefined => {

@@ -288,6 +288,27 @@ describe('an error that escapes a handler', () => {
   })
 })
 
+it('a task that kills its process kills one worker, then child processes of another, until it is poison', async () => {
+  const { start, enqueue, active, settled } = await slowQueue()
+  const first = await start()
+  const id = await enqueue('isolated.deadly')
+  await first.exited
+  const second = await start()
+  const innocent = await enqueue('slow.gated')
+  await active(innocent)
+  expect(await settled(id)).toMatchObject({
+    status: 'dead',
+    attempts: [
+      { reason: 'process_lost' },
+      { reason: 'isolate_died' },
+      { reason: 'isolate_died' },
+      { reason: 'poison', message: expect.stringContaining('died 3 times') },
+    ],
+  })
+  second.child.kill('SIGHUP')
+  expect(await settled(innocent)).toMatchObject({ status: 'completed', fencingToken: 1 })
+})
+
 describe('an isolated task', () => {
   it.each(['isolated.thread', 'isolated.process'])(
     '%s that loops ends at its timeout while fifty others complete',

@@ -11,7 +11,7 @@ export type Middleware<R extends Resources = object> = (
   next: () => Promise<unknown>,
 ) => Promise<unknown>
 
-type Handle = (attempt: Attempt) => unknown
+export type Handle = (attempt: Attempt) => unknown
 
 /** Wraps a handler in the middleware. If there is no middleware, returns the handler itself, which avoids any overhead. */
 export function wrap(handle: Handle, middleware: readonly Middleware[]): Handle {

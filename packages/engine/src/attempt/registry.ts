@@ -12,9 +12,8 @@ import { handlersByName, type PipelineHandler } from '@bullpen/contract/internal
 import { pipelineHandle } from '../pipelines/pipeline-handle.ts'
 import type { Isolator } from '../ports/isolator.ts'
 import type { Apart } from '../quarantine/decision.ts'
-import type { Attempt } from './attempt.ts'
 import { isolatedHandle } from './isolated-handler.ts'
-import { type Middleware, wrap } from './middleware.ts'
+import { type Handle, type Middleware, wrap } from './middleware.ts'
 import { type CallTimeouts, DEFAULT_TIMEOUTS, resolveTimeouts, type Timeouts } from './timeouts.ts'
 
 /** Short tasks have no timeouts. */
@@ -29,7 +28,7 @@ const NO_TIMEOUTS: Timeouts = Object.freeze({
 /** A definition and its handler, which is wrapped in the middleware. */
 export interface Runnable {
   readonly definition: TaskDefinition
-  readonly handle: (attempt: Attempt) => unknown
+  readonly handle: Handle
   /** Returns the timeouts of one attempt. `call` contains the timeouts that the caller set for the task. */
   readonly timeouts: (call: CallTimeouts | undefined) => Timeouts
   /** The same task in a child process, for an attempt that must run apart from others. Undefined if no process is available. */
@@ -58,6 +57,8 @@ export interface RegistryOptions<R extends Resources> {
   /** The timeouts for long tasks whose definitions omit them, for all queues or by queue. Defaults to {@link DEFAULT_TIMEOUTS}. */
   readonly timeouts?: Timeouts | ((queue: string) => Timeouts)
   readonly isolator?: Isolator | undefined
+  /** Wraps the functions of the handlers that run in the worker's own thread, inside all middleware. By default, nothing wraps them. */
+  readonly wrapInline?: ((handle: Handle) => Handle) | undefined
   /** By default, quarantined tasks do not run in child processes, unless their definitions ask for one. */
   readonly quarantine?: QuarantineProcesses | undefined
 }
@@ -71,7 +72,7 @@ export interface RegistryOptions<R extends Resources> {
 export function createRegistry<C extends Catalogue, R extends Resources>(
   catalogue: C,
   handlers: Handlers<C, R>,
-  { middleware = [], timeouts = DEFAULT_TIMEOUTS, isolator, quarantine }: RegistryOptions<R> = {},
+  { middleware = [], timeouts = DEFAULT_TIMEOUTS, isolator, wrapInline, quarantine }: RegistryOptions<R> = {},
 ): Registry {
   const runnables = new Map<string, Runnable>()
   const erased = handlersByName(handlers)
@@ -103,14 +104,15 @@ export function createRegistry<C extends Catalogue, R extends Resources>(
       )
     }
     const pool = typeof timeouts === 'function' ? timeouts(definition.queue) : timeouts
-    const prepare = { handle: innermost(handler, isolator), middleware: middleware as readonly Middleware[], pool }
+    const handle = innermost(handler, isolator, wrapInline)
+    const prepare = { handle, middleware: middleware as readonly Middleware[], pool }
     runnables.set(definition.name, { ...runnableOf(definition, prepare), ...apartOf(handler, quarantine, prepare) })
   }
   return { get: (task) => runnables.get(task) }
 }
 
 interface Preparation {
-  readonly handle: (attempt: Attempt) => unknown
+  readonly handle: Handle
   readonly middleware: readonly Middleware[]
   /** The timeouts for long tasks whose definitions omit them. */
   readonly pool: Timeouts
@@ -154,10 +156,14 @@ function apartOf(
   }
 }
 
-function innermost(handler: Handler, isolator: Isolator | undefined): (attempt: Attempt) => unknown {
+function innermost(
+  handler: Handler,
+  isolator: Isolator | undefined,
+  wrapInline: (handle: Handle) => Handle = (handle) => handle,
+): Handle {
   const { name, isolation } = handler.task
   if ('pipeline' in handler) return pipelineHandle(handler as PipelineHandler<TaskDefinition, object, never>)
-  if (isolation === 'inline') return handler.handle
+  if (isolation === 'inline') return wrapInline(handler.handle)
   if (isolator?.isolations.includes(isolation)) return isolatedHandle(handler, isolator)
   throw new BullpenError(
     'isolation_unavailable',
