@@ -31,6 +31,7 @@ async function openWorld() {
   }
   const others = [page, cover, page, cover, page].map((definition) => create(definition))
   for (const task of others) await broker.enqueue(task)
+  const statuses = (ids: readonly TaskId[]) => Promise.all(ids.map(async (id) => (await broker.find(id))?.status))
   const newId = (): GroupId => createGroupId(Date.now(), randomBytes(ID_RANDOM_BYTES))
   return {
     ...{ broker, fleet, create, newId },
@@ -38,9 +39,11 @@ async function openWorld() {
       const id = newId()
       await broker.groups.create(newGroup(id, {}, 'ann'))
       const { ids } = await broker.groups.add(id, { key: 'all', digest: '', tasks, seal })
+      // Members are enqueued after the reply, and waitUntilFinished returns at once for a task that does not exist yet.
+      await eventually(async () => !(await statuses(ids)).includes(undefined))
       return { id, ids }
     },
-    statuses: (ids: readonly TaskId[]) => Promise.all(ids.map(async (id) => (await broker.find(id))?.status)),
+    statuses,
     async expectOthersWaiting(): Promise<void> {
       for (const { id } of others) {
         expect(await broker.find(id)).toMatchObject({ status: 'waiting', fencingToken: 0 })
