@@ -26,7 +26,7 @@ it('locks are late once half of their duration has passed without a renewal, and
   await renewer.ready
   proxy.cut()
   for (const id of ['a', 'b', 'c']) {
-    const { release } = renewer.add(id, 'token', 0, () => events.push('lost'))
+    const { release } = renewer.add(id, 'token', 0, (isByStall) => events.push(isByStall ? 'lost by a stall' : 'lost'))
     // The last task ends before its lock is late.
     if (id === 'c') release()
   }
@@ -50,4 +50,20 @@ it('a lock that may have expired while the event loop was blocked is not held, b
   Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 400)
   expect(lock.isHeld()).toBe(false)
   expect(renewer.add('b', 'token', 0, () => {}).isHeld()).toBe(true)
+})
+
+it('a lock that is lost because the event loop was blocked for longer than its limit is reported as such: that counts as a death', async () => {
+  const renewer = openLockRenewer({
+    redisUrl: inject('redisUrl'),
+    base: '{t.stalled}:',
+    lockMs: 300,
+    renewalMs: 60,
+    eventLoopStallLimitMs: 100,
+    slots: 1,
+    log: silent,
+  })
+  onTestFinished(() => renewer.close())
+  const lost = new Promise<boolean>((resolve) => renewer.add('a', 'token', 0, resolve))
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 400)
+  expect(await lost).toBe(true)
 })
