@@ -42,7 +42,7 @@ type Fault = 'kill' | 'kill leader' | 'stop'
 const WITHIN_MS = 30_000
 
 /**
- * Inflicts the faults in a random order, each when a random number of attempts below `span` has started, so that no fault comes too late
+ * Inflicts the faults, those of leaders first and the others in a random order, each when a random number of attempts below `span` has started, so that no fault comes too late
  * on a fast machine, or too early on a slow one. A worker is killed or stopped as soon as it runs a task. Resolves when every killed worker
  * has been replaced and the stopped one goes on.
  */
@@ -90,10 +90,11 @@ export async function inflict(
     },
   }
 
-  const faults = shuffled<Fault>(
-    ['stop', ...Array<Fault>(kills).fill('kill'), ...Array<Fault>(leaderKills).fill('kill leader')],
-    random,
-  )
+  // After any other fault, there may be no leader for as long as its lease lasts, in which a small run ends.
+  const faults: readonly Fault[] = [
+    ...Array<Fault>(leaderKills).fill('kill leader'),
+    ...shuffled<Fault>(['stop', ...Array<Fault>(kills).fill('kill')], random),
+  ]
   const moments = momentsIn(span, faults.length, random)
   for (const [n, fault] of faults.entries()) {
     await holdsWithin(WITHIN_MS, () => hasEnded() || started() >= (moments[n] ?? 0))
