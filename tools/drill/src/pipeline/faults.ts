@@ -42,9 +42,9 @@ type Fault = 'kill' | 'kill leader' | 'stop'
 const WITHIN_MS = 30_000
 
 /**
- * Inflicts the faults, those of leaders first and the others in a random order, each when a random number of attempts below `span` has started, so that no fault comes too late
- * on a fast machine, or too early on a slow one. A worker is killed or stopped as soon as it runs a task. Resolves when every killed worker
- * has been replaced and the stopped one goes on.
+ * Inflicts the faults, those of leaders first and the others in a random order, each when a random number of attempts below `span` has
+ * started, so that no fault comes too late on a fast machine, or too early on a slow one. A worker is killed or stopped as soon as it runs
+ * a task. Resolves when every killed worker has been replaced and the stopped one goes on.
  */
 export async function inflict(
   { kills, leaderKills, stopMs }: Faults,
