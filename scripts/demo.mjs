@@ -48,8 +48,6 @@ async function openPlatform(real, installRedis) {
   const platform = createPlatform({ home, filesRoots: [real], namespace, installRedis, anyPorts: true, say })
   let cancelCleanup = () => {}
   const stop = async () => {
-    // A second Ctrl-C must not end this process before it has deleted what the platform has stored. The drains have limits of their own.
-    for (const signal of SIGNALS) process.on(signal, () => say('The temporary platform is stopping.'))
     await platform.down()
     cancelCleanup()
     rmSync(home, { recursive: true, force: true })
@@ -59,6 +57,8 @@ async function openPlatform(real, installRedis) {
     closing ??= stop()
     return closing
   }
+  // No Ctrl-C may end this process before it has deleted what the platform has stored. The drains have limits of their own.
+  for (const signal of SIGNALS) process.on(signal, () => closing && say('The temporary platform is stopping.'))
   const interrupted = () => close().then(() => process.exit(1))
   for (const signal of SIGNALS) process.once(signal, interrupted)
   try {
