@@ -1,5 +1,5 @@
 #!lua flags=allow-oom
--- Claims entries of an outbox, so that one process at a time delivers each of them. A claim is told apart by its age, not by its process,
+-- Claims entries of an outbox, so that one process at a time delivers each of them. An old claim counts as left, whichever process made it,
 -- so an outbox has one consumer group with one consumer. O(entries).
 --
 -- KEYS[1]  outbox  what has to be delivered

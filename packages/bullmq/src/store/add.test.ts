@@ -1,4 +1,4 @@
-// Tests what one enqueue stores, and that the same id stores nothing a second time, through each of BullMQ's adds.
+// Tests what one enqueue stores, and that the same id stores nothing a second time.
 import { randomBytes, randomUUID } from 'node:crypto'
 import type { TaskId } from '@bullpen/contract'
 import { createTaskId } from '@bullpen/contract/internal'

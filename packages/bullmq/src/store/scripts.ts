@@ -3887,7 +3887,7 @@ end)
 })
 
 /**
- * Claims entries of an outbox, so that one process at a time delivers each of them. A claim is told apart by its age, not by its process,
+ * Claims entries of an outbox, so that one process at a time delivers each of them. An old claim counts as left, whichever process made it,
  * so an outbox has one consumer group with one consumer. O(entries).
  */
 export const claimEntriesScript = luaScript<
@@ -7580,8 +7580,8 @@ local JOINS_BEHIND = 0.125
 local LANE_PRIORITY_STEP = 0x100000000
 local NEWEST_OF_LANE = 250
 local function lane_keys(lane)
-  local name = string.match(lane, ' (.*)$')
-  return name, base .. 'lane:' .. name, base .. 'lane-priorities:' .. name
+  local name = lane_name(lane)
+  return name, lane_list(base, name), lane_priorities(base, name)
 end
 local function join_turns(name)
   local first = redis.call('ZRANGE', base .. 'turns', 0, 0, 'WITHSCORES')
@@ -8558,8 +8558,8 @@ local JOINS_BEHIND = 0.125
 local LANE_PRIORITY_STEP = 0x100000000
 local NEWEST_OF_LANE = 250
 local function lane_keys(lane)
-  local name = string.match(lane, ' (.*)$')
-  return name, base .. 'lane:' .. name, base .. 'lane-priorities:' .. name
+  local name = lane_name(lane)
+  return name, lane_list(base, name), lane_priorities(base, name)
 end
 local function join_turns(name)
   local first = redis.call('ZRANGE', base .. 'turns', 0, 0, 'WITHSCORES')
@@ -9487,8 +9487,8 @@ local JOINS_BEHIND = 0.125
 local LANE_PRIORITY_STEP = 0x100000000
 local NEWEST_OF_LANE = 250
 local function lane_keys(lane)
-  local name = string.match(lane, ' (.*)$')
-  return name, base .. 'lane:' .. name, base .. 'lane-priorities:' .. name
+  local name = lane_name(lane)
+  return name, lane_list(base, name), lane_priorities(base, name)
 end
 local function join_turns(name)
   local first = redis.call('ZRANGE', base .. 'turns', 0, 0, 'WITHSCORES')

@@ -16,6 +16,8 @@
 -- The name of a lane is its concurrency key or, if its tasks need shares of limiters, the key, NEEDS_MARK and these needs. A task's own
 -- field `lane` has the weight of its turn and the name of its lane, separated by a blank. The field is written when the task is added, and
 -- never changes. The task is in its lane whenever it waits, whichever script has returned it there.
+--- @include lane
+
 local NEEDS_MARK = '\30'
 -- By how much of a turn a lane that was empty joins behind the lane that is next.
 local JOINS_BEHIND = 0.125
@@ -24,8 +26,8 @@ local LANE_PRIORITY_STEP = 0x100000000
 local NEWEST_OF_LANE = 250
 
 local function lane_keys(lane)
-  local name = string.match(lane, ' (.*)$')
-  return name, base .. 'lane:' .. name, base .. 'lane-priorities:' .. name
+  local name = lane_name(lane)
+  return name, lane_list(base, name), lane_priorities(base, name)
 end
 
 local function join_turns(name)
