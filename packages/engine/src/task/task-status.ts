@@ -30,8 +30,12 @@ export function statusOfDelayed(
   attemptsMade: number,
   last: AttemptRecord | undefined,
 ): TaskStatus & ('retrying' | 'scheduled') {
-  const isLeft = last?.state === 'DONE_ERROR' && !last.counted
-  return attemptsMade > 0 && last?.reason !== 'snoozed' && !isLeft ? 'retrying' : 'scheduled'
+  return attemptsMade > 0 && last?.reason !== 'snoozed' && !isLeft(last) ? 'retrying' : 'scheduled'
+}
+
+/** Returns whether a worker that could not run the task has left it to another one. Every other attempt with this state counts. */
+export function isLeft(last: AttemptRecord | undefined): last is AttemptRecord {
+  return last?.state === 'DONE_ERROR' && !last.counted
 }
 
 const WITHOUT_START = {

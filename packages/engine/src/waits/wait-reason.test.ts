@@ -1,4 +1,5 @@
 // Tests which reason counts if several keep a task from running, and that there always is one.
+import type { AttemptRecord } from '@bullpen/contract'
 import { TASK_STATUSES } from '@bullpen/contract/internal'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
@@ -8,7 +9,7 @@ const NOW = 1_000_000
 const pool = { state: 'BG_RUNNING', paused: false, concurrency: 4, busy: 4, notReady: undefined } as const
 const facts = (given: Partial<WaitFacts>): WaitFacts => ({
   now: NOW,
-  task: { status: 'waiting', dueAt: undefined, attemptsMade: 0, maxAttempts: 5 },
+  task: { status: 'waiting', dueAt: undefined, attemptsMade: 0, maxAttempts: 5, attempts: [] },
   lane: undefined,
   isPostponed: false,
   isLost: false,
@@ -25,7 +26,11 @@ const facts = (given: Partial<WaitFacts>): WaitFacts => ({
   ...given,
 })
 
-const later = { status: 'retrying', dueAt: NOW + 1, attemptsMade: 1, maxAttempts: 5 } as const
+const later = { status: 'retrying', dueAt: NOW + 1, attemptsMade: 1, maxAttempts: 5, attempts: [] } as const
+const left: AttemptRecord = {
+  ...{ fencingToken: 2, attempt: 1, counted: false, state: 'DONE_ERROR', code: 'unknown_task' },
+  ...{ worker: 'old:1', startedAt: 1, endedAt: 2 },
+}
 const until = NOW + 7
 const drain = { mode: 'soft', since: 5, by: 'ann' } as const
 const rate = { until, max: 10, perMs: 60_000 }
@@ -36,6 +41,10 @@ const REASONS: readonly (readonly [Partial<WaitFacts>, object])[] = [
   [
     { task: later, isPostponed: true },
     { kind: 'quarantine', until: NOW + 1 },
+  ],
+  [
+    { task: { ...later, status: 'scheduled', attempts: [left] } },
+    { kind: 'unsupported', until: NOW + 1, worker: 'old:1', code: 'unknown_task' },
   ],
   [{ task: later }, { kind: 'retry', until: NOW + 1, attempt: 2, maxAttempts: 5 }],
   [{ drain }, { kind: 'drain', ...drain }],
@@ -69,9 +78,18 @@ test.each(REASONS.map(([given, reason], i) => [reason, given, REASONS.slice(i + 
 )
 
 test('a scheduled task waits for its time, and once it is due, for whatever other tasks wait for', () => {
-  const task = { status: 'scheduled', dueAt: NOW + 1, attemptsMade: 0, maxAttempts: 5 } as const
+  const task = { status: 'scheduled', dueAt: NOW + 1, attemptsMade: 0, maxAttempts: 5, attempts: [] } as const
   expect(whyWaiting(facts({ task, pools: [] }))).toEqual({ kind: 'scheduled', until: NOW + 1 })
   expect(whyWaiting(facts({ task: { ...task, dueAt: NOW }, pools: [] }))?.kind).toBe('no_worker')
+})
+
+test('a task that a worker could not run waits for another one only until the next failure, snooze or due time', () => {
+  const kindOf = (status: 'scheduled' | 'retrying', last: object, dueAt = NOW + 1) =>
+    whyWaiting(facts({ task: { ...later, status, dueAt, attempts: [left, { ...left, ...last }] } }))?.kind
+  expect(kindOf('scheduled', {})).toBe('unsupported')
+  expect(kindOf('scheduled', {}, NOW)).toBe('slot')
+  expect(kindOf('retrying', { counted: true })).toBe('retry')
+  expect(kindOf('scheduled', { state: 'TERMINATED_CTX_CLOSED', reason: 'snoozed' })).toBe('scheduled')
 })
 
 test('one worker that can start tasks is enough', () => {
@@ -104,6 +122,7 @@ const anyFacts: fc.Arbitrary<WaitFacts> = fc
   .record({
     status: fc.constantFrom(...TASK_STATUSES),
     dueAt: optional(time),
+    attempts: fc.constantFrom<AttemptRecord[]>([], [left], [{ ...left, counted: true }]),
     isPostponed: fc.boolean(),
     isLost: fc.boolean(),
     pause: optional(fc.constant({})),
@@ -126,7 +145,9 @@ const anyFacts: fc.Arbitrary<WaitFacts> = fc
     ),
     servedAt: optional(time),
   })
-  .map(({ status, dueAt, ...given }) => facts({ ...given, task: { status, dueAt, attemptsMade: 1, maxAttempts: 5 } }))
+  .map(({ status, dueAt, attempts, ...given }) =>
+    facts({ ...given, task: { status, dueAt, attempts, attemptsMade: 1, maxAttempts: 5 } }),
+  )
 
 test('a task that is waiting, scheduled or retrying always has a reason, and no other task has one', () => {
   fc.assert(

@@ -5,13 +5,14 @@ import type { DrainMode, LaneWait, TaskRecord, WaitsFor } from '@bullpen/contrac
 import { isAlive } from '../fleet/fleet.ts'
 import type { RegisteredWorker } from '../ports/fleet.ts'
 import type { PoolStatus } from '../ports/pool-status.ts'
+import { isLeft } from '../task/task-status.ts'
 
 export type WaitPool = Pick<PoolStatus, 'state' | 'paused' | 'concurrency' | 'busy' | 'notReady'>
 
 export interface WaitFacts {
   /** In ms since 1970, on the store's clock, like all other times. */
   readonly now: number
-  readonly task: Pick<TaskRecord, 'status' | 'dueAt' | 'attemptsMade' | 'maxAttempts'>
+  readonly task: Pick<TaskRecord, 'status' | 'dueAt' | 'attemptsMade' | 'maxAttempts' | 'attempts'>
   /** What keeps the task's lane from starting it. Undefined if the task has no lane. */
   readonly lane: LaneWait | undefined
   /** Whether the task is in quarantine and no worker had a place for it. */
@@ -44,11 +45,13 @@ export function whyWaiting(facts: WaitFacts): WaitsFor | undefined {
 }
 
 function reasonOfTask({ now, task, isPostponed, isLost }: WaitFacts): WaitsFor | undefined {
-  const { status, dueAt, attemptsMade, maxAttempts } = task
+  const { status, dueAt, attemptsMade, maxAttempts, attempts } = task
   if (isLost) return { kind: 'recovery' }
   // A task that is due waits like the others, and the next fetch of any worker notices it.
   if (status === 'waiting' || dueAt === undefined || dueAt <= now) return undefined
   if (isPostponed) return { kind: 'quarantine', until: dueAt }
+  const last = attempts.at(-1)
+  if (isLeft(last)) return { kind: 'unsupported', until: dueAt, worker: last.worker, code: last.code ?? '' }
   if (status === 'scheduled') return { kind: 'scheduled', until: dueAt }
   return { kind: 'retry', until: dueAt, attempt: Math.min(attemptsMade + 1, maxAttempts), maxAttempts }
 }

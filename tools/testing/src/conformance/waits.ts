@@ -72,6 +72,17 @@ export function waits(open: OpenBackend): void {
     })
   })
 
+  it('a task that a worker could not run waits for another one, and says which worker could not run it, and why', async () => {
+    const { enqueue, start, becomes, settled } = await opened(open)
+    const id = await enqueue(short, {})
+    const old = await start('old:1', [short.name])
+    const wait = await becomes(id, 'unsupported')
+    expect(wait).toEqual({ kind: 'unsupported', until: expect.any(Number), worker: 'old:1', code: 'unknown_task' })
+    await start('new:1')
+    await old.drain({ drainMs: 1_000, graceMs: 1_000 })
+    expect(await settled(id)).toMatchObject({ status: 'completed' })
+  })
+
   it('a task of a throttled queue waits for the end of the throttle', async () => {
     const { enqueue, serve, becomes, find } = await opened(open, {
       handle({ input }) {

@@ -11,6 +11,8 @@ export function waitText(wait: WaitsFor, task: Pick<TaskRecord, 'queue' | 'concu
       return `its time, ${timeText(wait.until)}`
     case 'retry':
       return `attempt ${wait.attempt} of ${wait.maxAttempts}, which is due at ${timeText(wait.until)}`
+    case 'unsupported':
+      return `a worker that can run it, because ${wait.worker} could not (${wait.code}); it is due again at ${timeText(wait.until)}`
     case 'quarantine':
       return `a worker with room for quarantined tasks; it is due again at ${timeText(wait.until)}`
     case 'recovery':

@@ -11,6 +11,10 @@ const ahead = 2
 const TEXTS: { readonly [K in WaitsFor['kind']]: readonly [Extract<WaitsFor, { kind: K }>, string] } = {
   scheduled: [{ kind: 'scheduled', until }, `its time, ${T}`],
   retry: [{ kind: 'retry', until, attempt: 2, maxAttempts: 5 }, `attempt 2 of 5, which is due at ${T}`],
+  unsupported: [
+    { kind: 'unsupported', until, worker: 'old:1', code: 'unknown_task' },
+    `a worker that can run it, because old:1 could not (unknown_task); it is due again at ${T}`,
+  ],
   quarantine: [{ kind: 'quarantine', until }, `a worker with room for quarantined tasks; it is due again at ${T}`],
   recovery: [{ kind: 'recovery' }, 'the leader to return it to its queue, because its worker was lost'],
   paused: [{ kind: 'paused', since: until, by: 'ann' }, `queue cpu to be resumed (paused by ann since ${T})`],

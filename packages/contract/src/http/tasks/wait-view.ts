@@ -24,6 +24,11 @@ export const waitViewSchema = z
   .discriminatedUnion('kind', [
     of('scheduled', 'The task is due at `until`.', { until: time }),
     of('retry', 'The next attempt is due at `until`.', { until: time, attempt: count, maxAttempts: count }),
+    of('unsupported', 'The last worker that fetched the task could not run it. It is due again at `until`.', {
+      until: time,
+      worker: z.string(),
+      code: z.string().describe('Why, such as `unknown_task`. The last attempt has the message.'),
+    }),
     of('quarantine', 'The task is in quarantine, and no worker had room for it. It is due again at `until`.', {
       until: time,
     }),
