@@ -36,6 +36,15 @@ export const ERROR_ADVICE: Readonly<Record<ErrorCode, Advice>> = {
     meaning: 'The request line and the headers have more than 16 KiB.',
     action: 'Send less in headers and in the query, such as fewer cookies.',
   },
+  unsupported_transfer_coding: {
+    meaning: 'The request has a `Transfer-Encoding` other than `chunked` alone.',
+    action: 'Send the body in chunks or with a `Content-Length`, and without another coding.',
+  },
+  unsupported_http_version: {
+    meaning: 'The request line names a version of HTTP other than 1.0 and 1.1.',
+    action:
+      'Send the request with HTTP/1.1. If a proxy in front of the API uses HTTP/2, configure HTTP/1.1 for its upstream.',
+  },
   unsupported_media_type: {
     meaning: 'The body is not `application/json`, is not in UTF-8, or is compressed.',
     action: 'Send `Content-Type: application/json`, UTF-8 and no `Content-Encoding`.',

@@ -28,6 +28,9 @@ const OF_ANY_REQUEST: readonly ErrorCode[] = [
   'invalid_request',
   'request_timeout',
   'headers_too_large',
+  'unsupported_transfer_coding',
+  'unsupported_http_version',
+  'forbidden',
   'route_not_found',
   'method_not_allowed',
 ]
@@ -119,15 +122,19 @@ function faultOf({ method, codes }: WireRequest, { status, headers, body }: Wire
   if (status < 400) return undefined
   const type = headers['content-type']
   if (type !== PROBLEM_CONTENT_TYPE) return `${status} has the content type ${type}`
-  if (method === 'HEAD') return status >= 500 && status !== 503 ? `${status}` : undefined
+  if (method === 'HEAD') return isFailure(status) ? `${status}` : undefined
   const { data: problem } = problemSchema.safeParse(parsed(body))
   if (problem === undefined) return `${status} is no problem: ${body}`
   const { code } = problem
   if (status !== HTTP_STATUS[code] || status !== problem.status) return `${status} has the code ${code}: ${body}`
   const documented = codes === undefined || [...codes, ...OF_ANY_REQUEST].includes(code)
   if (!documented) return `${code} is not documented for this operation: ${body}`
-  if (status >= 500 && status !== 503) return `${status}: ${body}`
-  return undefined
+  return isFailure(status) ? `${status}: ${body}` : undefined
+}
+
+/** With 501 and 505, the API rejects the request, and with 503, what the request needs is not available. */
+function isFailure(status: number): boolean {
+  return status >= 500 && ![501, 503, 505].includes(status)
 }
 
 function parsed(text: string): unknown {

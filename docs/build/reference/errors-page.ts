@@ -14,6 +14,8 @@ export function errorsPage(): string {
     'forbidden',
     'request_timeout',
     'headers_too_large',
+    'unsupported_transfer_coding',
+    'unsupported_http_version',
   ])
   const rows = (wanted: (code: ErrorCode) => boolean) => (Object.keys(ERROR_ADVICE) as ErrorCode[]).filter(wanted)
   return page(

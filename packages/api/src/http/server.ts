@@ -29,6 +29,7 @@ import {
   answerUnusualHttp,
   endsInSlash,
   refuseOtherMethods,
+  refuseParents,
   routeNotFound,
 } from './problems/error-responses.ts'
 import { sendProblem, toBullpenError } from './problems/problem.ts'
@@ -138,6 +139,7 @@ export async function buildServer(options: ServerOptions): Promise<FastifyInstan
   })
   if (options.corsOrigins.length > 0) app.addHook('onRequest', allowOrigins(options.corsOrigins))
   app.addHook('onRequest', requireAccess(keyring, now))
+  refuseParents(app)
   app.addHook('onRequest', (request, reply, done) => {
     // An unknown route is rejected before the body is read, so that the body costs nothing.
     if (request.is404 || (request.url.startsWith('/v1/') && endsInSlash(request)))

@@ -1,5 +1,5 @@
 // Closes connections whose request body arrives too slowly, so that slow callers cannot hold connections.
-import type { IncomingMessage, Server, ServerResponse } from 'node:http'
+import type { IncomingMessage, Server } from 'node:http'
 import type { Socket } from 'node:net'
 
 /** How long the headers of a request may take to arrive, and how long a body may take before its rate counts, in seconds. */
@@ -9,7 +9,6 @@ const CHECK_MS = 1_000
 
 interface Arriving {
   readonly request: IncomingMessage
-  readonly response: ServerResponse
   readonly bytesBefore: number
   checks: number
 }
@@ -35,26 +34,23 @@ export function requestTimeoutMs(longestBody: number, minRate: number): number {
 export function closeSlowBodies(server: Server, minRate: number): () => void {
   const arriving = new Map<Socket, Arriving>()
   server.on('connection', (socket: Socket) => socket.once('close', () => arriving.delete(socket)))
-  server.on('request', (request: IncomingMessage, response: ServerResponse) => {
+  server.on('request', (request: IncomingMessage) => {
     const { headers, socket } = request
     if (headers['content-length'] === undefined && headers['transfer-encoding'] === undefined) return
-    arriving.set(socket, { request, response, bytesBefore: socket.bytesRead, checks: 0 })
+    arriving.set(socket, { request, bytesBefore: socket.bytesRead, checks: 0 })
   })
   const timer = setInterval(() => {
     for (const [socket, body] of arriving) {
       body.checks += 1
       if (body.request.complete) arriving.delete(socket)
       else if (isTooSlow(body.checks * (CHECK_MS / 1_000), socket.bytesRead - body.bytesBefore, minRate)) {
-        refuse(server, socket, body)
+        server.emit('clientError', tooSlow(), socket)
       }
     }
   }, CHECK_MS).unref()
   return () => clearInterval(timer)
 }
 
-/** A caller that already has its response, such as a 404, must not receive a second one. */
-function refuse(server: Server, socket: Socket, { response }: Arriving): void {
-  const late = Object.assign(new Error('the body arrives too slowly'), { code: 'ERR_HTTP_REQUEST_TIMEOUT' })
-  if (response.headersSent) socket.destroy()
-  else server.emit('clientError', late, socket)
+function tooSlow(): Error {
+  return Object.assign(new Error('the body arrives too slowly'), { code: 'ERR_HTTP_REQUEST_TIMEOUT' })
 }

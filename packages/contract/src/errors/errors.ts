@@ -13,6 +13,8 @@ export const ERROR_CODES = [
   'unsupported_media_type',
   'request_timeout',
   'headers_too_large',
+  'unsupported_transfer_coding',
+  'unsupported_http_version',
   'invalid_cursor',
   'unauthorized',
   'forbidden',

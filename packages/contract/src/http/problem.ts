@@ -14,6 +14,8 @@ export const HTTP_STATUS = {
   unsupported_media_type: 415,
   request_timeout: 408,
   headers_too_large: 431,
+  unsupported_transfer_coding: 501,
+  unsupported_http_version: 505,
   invalid_cursor: 400,
   unauthorized: 401,
   forbidden: 403,
@@ -88,6 +90,8 @@ export const PROBLEM_TITLES = {
   unsupported_media_type: 'Unsupported media type',
   request_timeout: 'Request timed out',
   headers_too_large: 'Headers too large',
+  unsupported_transfer_coding: 'Unsupported transfer coding',
+  unsupported_http_version: 'Unsupported version of HTTP',
   invalid_cursor: 'Invalid cursor',
   unauthorized: 'Unauthorized',
   forbidden: 'Forbidden',
@@ -153,6 +157,8 @@ export const PROBLEM_TITLES = {
 
 /** The codes with a status of 500 or more that show that the request had no effect. */
 export const REFUSALS: readonly ErrorCode[] = [
+  'unsupported_transfer_coding',
+  'unsupported_http_version',
   'queue_draining',
   'fleet_too_old',
   'redis_full',

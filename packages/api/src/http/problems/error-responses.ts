@@ -1,4 +1,5 @@
 // Responds to requests that do not reach a handler, and to errors that handlers throw.
+import type { ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import { BullpenError, type ErrorCode, type Log } from '@bullpen/contract'
 import { HTTP_STATUS } from '@bullpen/contract/internal'
@@ -80,43 +81,71 @@ export function refuseOtherMethods(
 }
 
 /**
- * Responds to requests that Node would reject without a body. A request without exactly one Host header is rejected with 400, as
- * RFC 9112 requires, and so is one with a transfer coding other than `chunked`, because its body would be read without decoding it. An
- * expectation other than 100-continue is ignored, as RFC 9110 permits. `OPTIONS *` asks for the methods of the whole server.
+ * Responds to requests that Node would reject without a body, or accept although it cannot read them. A request of HTTP/2 or HTTP/0.9 is
+ * rejected with 505. One without exactly one Host header is rejected with 400, as RFC 9112 requires, and one with a transfer coding other
+ * than `chunked` with 501, because its body would be read without decoding it. An expectation other than 100-continue is ignored, as
+ * RFC 9110 permits. `OPTIONS *` asks for the methods of the whole server.
  */
 export function answerUnusualHttp(app: FastifyInstance): void {
+  app.server.on('request', ({ socket }, response) => latest.set(socket, response))
   app.server.on('checkExpectation', (request, response) => app.server.emit('request', request, response))
   app.addHook('onRequest', (request, reply, done) => {
-    const { raw } = request
-    if (raw.method === 'OPTIONS' && raw.url === '*') {
+    const refusal = refusalOf(request)
+    if (refusal !== undefined) sendProblem(request, reply, refusal)
+    else if (request.method === 'OPTIONS' && request.raw.url === '*')
       reply.code(204).header('allow', 'GET, HEAD, POST, DELETE, OPTIONS').send()
-      return
-    }
-    const wrong = wrongHeader(request)
-    if (wrong === undefined) return done()
-    const [header, message] = wrong
-    const errors = [{ header, message }]
-    sendProblem(request, reply, new BullpenError('invalid_request', `${header}: ${message}`, { errors }))
+    else done()
   })
 }
 
-/** Returns the header that makes the request ambiguous, and what is wrong with it. Node drops repeated Host headers from `headers`. */
-function wrongHeader({ headers, raw }: FastifyRequest): readonly [header: string, message: string] | undefined {
+/** Node drops repeated Host headers from `headers`. */
+function refusalOf({ headers, raw }: FastifyRequest): BullpenError | undefined {
+  if (raw.httpVersionMajor !== 1) return new BullpenError('unsupported_http_version', HTTP_VERSIONS)
   const hosts = raw.rawHeaders.filter((text, i) => i % 2 === 0 && text.length === 4 && text.toLowerCase() === 'host')
-  if (hosts.length > 1) return ['Host', 'sent more than once; send it once']
-  if (headers.host === undefined && raw.httpVersion === '1.1') return ['Host', 'missing; HTTP/1.1 requires this header']
+  if (hosts.length > 1) return wrongHeader('Host', 'sent more than once; send it once')
+  if (headers.host === undefined && raw.httpVersion === '1.1') {
+    return wrongHeader('Host', 'missing; HTTP/1.1 requires this header')
+  }
   const { 'transfer-encoding': coding = 'chunked' } = headers
   if (coding.toLowerCase() === 'chunked') return undefined
-  return ['Transfer-Encoding', `expected chunked alone, got '${coding}'; send the body without another coding`]
+  const message = `expected chunked alone, got '${coding}'; send the body without another coding`
+  return wrongHeader('Transfer-Encoding', message, 'unsupported_transfer_coding')
 }
+
+const HTTP_VERSIONS = 'the request line names another version of HTTP; expected HTTP/1.1 or HTTP/1.0'
+
+function wrongHeader(header: string, message: string, code: ErrorCode = 'invalid_request'): BullpenError {
+  return new BullpenError(code, `${header}: ${message}`, { errors: [{ header, message }] })
+}
+
+/** A part `..` of a path. Each of its characters may be encoded, once or several times. */
+const PARENT = /(?:^|[/\\]|%(?:25)*(?:2f|5c))(?:\.|%(?:25)*2e){2}(?:$|[/\\]|%(?:25)*(?:2f|5c))/i
+
+/** Rejects a path that leads out of a directory with 403, whether or not a route would serve it from one. */
+export function refuseParents(app: FastifyInstance): void {
+  app.addHook('onRequest', (request, reply, done) => {
+    if (!PARENT.test(request.url.split('?', 1)[0] ?? '')) return done()
+    const detail = "the path has a part '..', which leads out of a directory; send a path without it"
+    sendProblem(request, reply, new BullpenError('forbidden', detail))
+  })
+}
+
+/** The response to the latest request of each connection. */
+const latest = new WeakMap<Socket, ServerResponse>()
 
 /**
  * Responds to bytes that are not HTTP, such as a URL with a space, and to a request that has not arrived in time. Hooks are not called for
- * these, because they never become a request. Returns the status, or undefined if the caller has already gone.
+ * these, because they never become a request. If the request has already been answered, such as with 404, only its connection is closed:
+ * the caller would take a second response for that of its next request. Returns the status, or undefined if there is no response.
  */
 export function answerBrokenHttp(error: Error & { readonly code?: string }, socket: Socket): number | undefined {
   if (!socket.writable) {
     socket.destroy()
+    return undefined
+  }
+  const response = latest.get(socket)
+  if (response?.headersSent && !response.req.complete) {
+    socket.end()
     return undefined
   }
   // Without a complete request, there is no id.
@@ -137,6 +166,9 @@ function unreadable(code: string | undefined): [ErrorCode, string] {
       return ['headers_too_large', `the request line and the headers have more than ${maxHeaderSize} bytes`]
     case 'HPE_CHUNK_EXTENSIONS_OVERFLOW':
       return ['payload_too_large', 'the chunk extensions of the body are too large; send chunks without extensions']
+    case 'HPE_INVALID_VERSION':
+    case 'HPE_PAUSED_H2_UPGRADE':
+      return ['unsupported_http_version', HTTP_VERSIONS]
     default:
       return ['invalid_request', 'incomplete or malformed HTTP request']
   }

@@ -43,9 +43,9 @@ export const FLEET_ALERTS: readonly AlertRule[] = [
   }),
   alert({
     name: 'BullpenHttpErrors',
-    // With few requests, a single error is a large share of them.
-    expr: `${rate('bullpen_http_requests_total{status=~"5.."}', '5m')} / ${rate('bullpen_http_requests_total', '5m')} > 0.05
-and ${growth('bullpen_http_requests_total{status=~"5.."}', '5m')} >= 5`,
+    // With few requests, a single error is a large share of them. Callers cause 501 and 505.
+    expr: `${rate('bullpen_http_requests_total{status=~"500|503"}', '5m')} / ${rate('bullpen_http_requests_total', '5m')} > 0.05
+and ${growth('bullpen_http_requests_total{status=~"500|503"}', '5m')} >= 5`,
     for: '5m',
     severity: 'critical',
     summary: 'For 5 minutes, the API has answered more than 5% of its requests, and at least 5, with a server error',

@@ -30,7 +30,7 @@ export const httpSection: Section = {
       ],
     },
     {
-      title: 'HTTP 5xx',
+      title: 'HTTP 500 and 503',
       description: 'Server errors per second.',
       bad: 'Any. If more than 5% of all requests fail, the alert fires.',
       runbook: 'api-errors.md',
@@ -38,7 +38,7 @@ export const httpSection: Section = {
       ifEmpty: 'no server errors',
       queries: [
         query(
-          `sum by (route, status) (rate(bullpen_http_requests_total{status=~"5.."}[${RATE}]))`,
+          `sum by (route, status) (rate(bullpen_http_requests_total{status=~"500|503"}[${RATE}]))`,
           '{{route}} {{status}}',
         ),
       ],
