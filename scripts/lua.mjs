@@ -18,6 +18,7 @@ const MODULE = join(STORE, 'scripts.ts')
 
 /** The includes that scripts which are still strings in TypeScript contain, too. The module exports their texts. */
 const IN_STRINGS = [
+  'attempt-records',
   'decode-json',
   'fence',
   'fingerprints',
@@ -31,6 +32,7 @@ const IN_STRINGS = [
   'removed-tasks',
   'stored-reply',
   'task-charge',
+  'task-events',
   'ticket-of',
   'time',
   'token-bucket',

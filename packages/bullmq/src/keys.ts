@@ -280,7 +280,7 @@ export function queueKeys(namespace: string, queue: string) {
     scheduleTimes: `${base}:schedule-times`,
     /** Hash: by schedule, the troubles that the leader has reported (schedules/trouble-watch.ts). Others are missing. */
     scheduleTroubles: `${base}:schedule-troubles`,
-    /** Stream: what has happened to the queue's tasks (scripts/includes/add-events.ts). */
+    /** Stream: what has happened to the queue's tasks (store/lua/includes/task-events.lua). */
     taskEvents: `${base}:task-events`,
     /** String: the number of the last batch of events that a process has sent. Kept for a minute. */
     eventBatch: (process: string) => `${base}:event-batch:${process}`,

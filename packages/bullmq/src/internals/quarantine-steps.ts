@@ -10,7 +10,6 @@
 // lock although its process lives, which says so itself (worker/note-survival.lua).
 // - `waits`: set while the task is in the delayed set because a worker had no place for it. When it is due, it returns to the head
 //   of the queue, so that it keeps its turn.
-import { EVENTS_FIELD } from '../scripts/includes/add-events.ts'
 import { DELAYED_SCORE_STEP } from './status/places.ts'
 import { enterLane } from './turns/lanes.ts'
 
@@ -19,7 +18,7 @@ import { enterLane } from './turns/lanes.ts'
  * same command reads what the attempt's event needs.
  */
 export const COUNT_DEATH = `local starts, deaths, alone, lived, attempts, events, name, tags, group =
-    unpack(call('HMGET', base .. id, 'ats', 'deaths', 'alone', 'livedIn', 'atm', '${EVENTS_FIELD}', 'name', 'tags', 'group'))
+    unpack(call('HMGET', base .. id, 'ats', 'deaths', 'alone', 'livedIn', 'atm', 'events', 'name', 'tags', 'group'))
   if lived ~= starts and (not deaths or alone == starts) then
     call('HINCRBY', base .. id, 'deaths', 1)
     call('HSET', base .. id, 'diedIn', starts)

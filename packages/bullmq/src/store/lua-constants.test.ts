@@ -1,7 +1,13 @@
 // The values that TypeScript and Lua both know are the same.
 import { readFileSync } from 'node:fs'
-import { FOLLOW_UP_LETTERS, NEXT_LETTER } from '@bullpen/contract/internal'
-import { COMPENSATION_SLOTS, HANDLER_SLOT, REPEATS_WITHIN_MS, TASK_OVERHEAD_BYTES } from '@bullpen/engine/internal'
+import { FOLLOW_UP_LETTERS, MAX_LOG_EVENTS, NEXT_LETTER } from '@bullpen/contract/internal'
+import {
+  COMPENSATION_SLOTS,
+  HANDLER_SLOT,
+  MAX_ATTEMPT_RECORDS,
+  REPEATS_WITHIN_MS,
+  TASK_OVERHEAD_BYTES,
+} from '@bullpen/engine/internal'
 import { expect, it } from 'vitest'
 import { RECORD_CODES } from '../admission/idempotency-records.ts'
 import { END_LETTERS } from '../groups/end-letters.ts'
@@ -15,6 +21,8 @@ const lua = (table: Readonly<Record<string, string>>): string =>
 const CONSTANTS: Readonly<Record<string, readonly string[]>> = {
   'new-task': [`TASK_OVERHEAD_BYTES = ${TASK_OVERHEAD_BYTES}`],
   'task-charge': [`TASK_OVERHEAD_BYTES = ${TASK_OVERHEAD_BYTES}`],
+  'attempt-records': [`MAX_ATTEMPT_RECORDS = ${MAX_ATTEMPT_RECORDS}`],
+  'task-events': [`MAX_LOG_EVENTS = ${MAX_LOG_EVENTS}`],
   'removed-tasks': [`REPEATS_WITHIN_MS = ${REPEATS_WITHIN_MS}`],
   idempotency: [`ACTION_CODES = ${lua(RECORD_CODES.actions)}`, `STATUS_CODES = ${lua(RECORD_CODES.statuses)}`],
   outbox: [

@@ -8,6 +8,39 @@ import type { RunReply } from '../runs/run-change.ts'
 import { luaScript } from '../scripts/script.ts'
 import type { AddReply } from './add.ts'
 
+export const ATTEMPT_RECORDS = `
+local function decode_json(text)
+  return cjson.decode((string.gsub(text, '\\\\u[dD][89a-fA-F]%x%x', '\\\\ufffd')))
+end
+local MAX_ATTEMPT_RECORDS = 10
+local function read_stacks(job)
+  local stored = redis.call('HGET', job, 'stacktrace')
+  local stacks = stored and decode_json(stored) or {}
+  local newest = stacks[#stacks]
+  return stacks, type(newest) == 'string' and tonumber(string.match(newest, '^[^\\n]*"endedAt":(%d+)')) or 0
+end
+local function append_stack(job, stacks, stack)
+  while #stacks >= MAX_ATTEMPT_RECORDS do
+    table.remove(stacks, 1)
+  end
+  stacks[#stacks + 1] = stack
+  redis.call('HSET', job, 'stacktrace', cjson.encode(stacks))
+end
+local function record_lost_attempt(job, at)
+  local starts, attempts, begun, worker = unpack(redis.call('HMGET', job, 'ats', 'atm', 'processedOn', 'pb'))
+  local record = string.format(
+    '{"fencingToken":%s,"attempt":%d,"counted":false,"state":"RECOVER_ERR","reason":"process_lost","message":"the worker was lost",'
+      .. '"worker":%s,"startedAt":%s,"endedAt":%s}',
+    starts or '0',
+    tonumber(attempts or '0') + 1,
+    cjson.encode(worker or 'unknown'),
+    begun or at,
+    at
+  )
+  append_stack(job, (read_stacks(job)), record .. '\\nRECOVER_ERR (process_lost): the worker was lost')
+end
+`
+
 export const DECODE_JSON = `
 local function decode_json(text)
   return cjson.decode((string.gsub(text, '\\\\u[dD][89a-fA-F]%x%x', '\\\\ufffd')))
@@ -476,6 +509,33 @@ local function charge(home, job, sign)
     redis.call('HDEL', home .. 'api-key-tasks', name)
   end
   return string.sub(at_end, 1, 1) == '+'
+end
+`
+
+export const TASK_EVENTS = `
+local MAX_LOG_EVENTS = 100
+local function add_task_event(base, id, count, event)
+  redis.call('XADD', base .. 'task-events', 'MAXLEN', '~', count, '*', 'id', id, 'event', event)
+end
+local function event_start(type, name, tags, group)
+  local start = '{"type":"' .. type .. '","task":' .. cjson.encode(name or '') .. (tags and ',"tags":' .. tags or '')
+  return start .. (group and string.gsub(group, '^(%S+) (%d+)', ',"group":{"id":"%1","member":%2}') or '')
+end
+local function may_add(job, event)
+  return string.sub(event, 1, 13) ~= '{"type":"log"'
+    or redis.call('EXISTS', job) == 0
+    or redis.call('HINCRBY', job, 'logLines', 1) <= MAX_LOG_EVENTS
+end
+local function add_task_events(base, id, lines, due)
+  local count
+  for line in string.gmatch(lines, '[^\\n]+') do
+    if not count then
+      count = line
+    elseif may_add(base .. id, line) then
+      local event = due and string.sub(line, -1) ~= '}' and line .. string.format('%.0f}', due) or line
+      add_task_event(base, id, count, event)
+    end
+  end
 end
 `
 

@@ -17,7 +17,7 @@ export interface Commit {
   readonly rule?: string | undefined
   /** The argument of the steps that apply the retry budget (../../retry-budget/attempt-counts.ts). By default, they do nothing. */
   readonly budget?: string | undefined
-  /** The events that the script adds (../../scripts/includes/add-events.ts). By default, it adds none. */
+  /** The events that the script adds (../../store/lua/includes/task-events.lua). By default, it adds none. */
   readonly events?: string | undefined
   /** The lines of the follow-ups that the handler has added. By default, there are none. */
   readonly followUps?: string | undefined

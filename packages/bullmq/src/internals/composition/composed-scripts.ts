@@ -15,11 +15,9 @@ import { createRequire } from 'node:module'
 import { OPEN_GATES } from '../../breakers/gate-steps.ts'
 import { RESERVED_IDS } from '../../keys.ts'
 import { admitRetry, finishRetry } from '../../retry-budget/retry-budget-steps.ts'
-import { addEvent, addEvents, eventStart } from '../../scripts/includes/add-events.ts'
-import { END_RECORD } from '../../scripts/includes/attempt-record.ts'
 import { REMOVE_ENDED } from '../../scripts/includes/ended-tasks/remove-ended.ts'
 import { shebang } from '../../scripts/script.ts'
-import { FENCE } from '../../store/scripts.ts'
+import { ATTEMPT_RECORDS, FENCE, TASK_EVENTS } from '../../store/scripts.ts'
 import { COUNT_DEATH, POSTPONE, retryInQuarantine, storeSurvival, withReturns } from '../quarantine-steps.ts'
 import { OPEN_INDEX, WATCHED, type WatchedCommand } from '../status/status-index.ts'
 import { COUNT_ACTIVE, LEFT_ACTIVE, withLeaves } from '../turns/key-concurrency.ts'
@@ -72,19 +70,20 @@ const EXPIRE_AGAIN = `local expires_at = call('HGET', ARGV[3], 'expiresAt')
  */
 const MARK_PRIORITIZED = `if call('ZSCORE', base .. 'prioritized', id) or call('HEXISTS', base .. id, 'lane') == 1 then call('ZADD', base .. 'marker', 0, '0') end`
 
-/** Adds the events of an attempt whose verdict the script has carried out. `id` is the task's id and `job` the key of its job. */
-const addEventsOf = (id: string, job: string, due?: string): string => `
-if events ~= '' and (${SUCCEEDED}) then${addEvents(id, job, due)}
+/**
+ * Adds the events of an attempt whose verdict the script has carried out. `id` and `due` are Lua expressions: the task's id, and the time
+ * in an event that breaks off before it.
+ */
+const addEventsOf = (id: string, due = 'nil'): string => `
+if events ~= '' and (${SUCCEEDED}) then${TASK_EVENTS}
+  add_task_events(base, ${id}, events, ${due})
 end`
 
 /** Adds the event of a lost attempt of the task `id`. COUNT_DEATH has read the fields. */
 const ADD_LOST = `if events then
-    ${addEvent(
-      'events',
-      'id',
-      `${eventStart('requeued', 'name', 'tags', 'group')} .. string.format(',"attempt":%d,"fencingToken":%s,"outcome":"panicked",'
-      .. '"error":{"code":"process_lost","message":"the worker was lost"}}', tonumber(attempts or '0') + 1, starts or '0')`,
-    )}
+    add_task_event(base, id, events, event_start('requeued', name, tags, group)
+      .. string.format(',"attempt":%d,"fencingToken":%s,"outcome":"panicked",'
+      .. '"error":{"code":"process_lost","message":"the worker was lost"}}', tonumber(attempts or '0') + 1, starts or '0'))
   end`
 
 /** What BullMQ adds to the event of a job's end: the output, or the reason of the failure. */
@@ -142,7 +141,7 @@ const STEPS: Readonly<Record<string, Steps>> = {
      * newest `keptCount`. Both are '' unless this end also removes old tasks (see {@link ENDS_PER_REMOVAL}). `attempt`: the
      * fencing token of the attempt. `rule`: the id of the cancel rule because of which the task ends. `budget`: see
      * ../../retry-budget/retry-budget-steps.ts. `fingerprint`: the kind of error that made the task dead
-     * (../status/stored-kind.ts); '' unless the task is dead. `events`: see ../../scripts/includes/add-events.ts.
+     * (../status/stored-kind.ts); '' unless the task is dead. `events`: see ../../store/lua/includes/task-events.lua.
      * `followUps`: the lines of the follow-ups that the handler has added (../../store/lua/includes/outbox.lua). `candidates`: see
      * ./candidate-steps.ts.
      */
@@ -164,7 +163,7 @@ if (keptSince ~= '' or keptCount ~= '') and (${SUCCEEDED}) then
 end
 if budget ~= '' and not (${SUCCEEDED}) then budget = '' end
 ${finishRetry({ now: 'ARGV[2]', isCompleted: `ARGV[5] == 'completed'` })}
-${addEventsOf('ARGV[1]', 'KEYS[12]')}
+${addEventsOf('ARGV[1]')}
 if index.unkept == ARGV[1] then${REMOVE_ENDED}
   remove_ended_task(index, base, ARGV[5] == 'completed' and 'completed' or part, ARGV[1])
   if attempt ~= '' then index.remember_end(ARGV[1], attempt) end
@@ -175,7 +174,7 @@ end`,
     last: 'calls',
     /**
      * `budget`: see ../../retry-budget/retry-budget-steps.ts. `survival`: see ../quarantine-steps.ts. `returns`: '1' if the task was
-     * not started because it has no place in quarantine. `events`: see ../../scripts/includes/add-events.ts. `candidates`: see
+     * not started because it has no place in quarantine. `events`: see ../../store/lua/includes/task-events.lua. `candidates`: see
      * ./candidate-steps.ts.
      */
     extra: ['budget', 'survival', 'returns', 'events', 'candidates'],
@@ -190,18 +189,18 @@ if ${SUCCEEDED} then
   ${storeSurvival('KEYS[5]')}
   ${POSTPONE}
 end
-${addEventsOf('ARGV[3]', 'KEYS[5]', 'ARGV[2] + ARGV[5]')}`,
+${addEventsOf('ARGV[3]', 'ARGV[2] + ARGV[5]')}`,
   },
 
   retryJob: {
     last: 'calls',
-    /** `survival`: see ../quarantine-steps.ts. `events`: see ../../scripts/includes/add-events.ts. */
+    /** `survival`: see ../quarantine-steps.ts. `events`: see ../../store/lua/includes/task-events.lua. */
     extra: ['survival', 'events'],
     after: `${confirmResentFields('KEYS[4]', 'ARGV[6]')}${noteReturnOf('ARGV[4]')}
 if ${SUCCEEDED} then
   ${storeSurvival('KEYS[4]')}
 end
-${addEventsOf('ARGV[4]', 'KEYS[4]')}`,
+${addEventsOf('ARGV[4]')}`,
   },
 
   reprocessJob: {
@@ -214,7 +213,7 @@ ${addEventsOf('ARGV[4]', 'KEYS[4]')}`,
   moveJobFromActiveToWait: {
     /**
      * `stacks`: the attempt records to store. `uncount`: '1' if the handler was never started, so that the start is uncounted.
-     * `survival`: see ../quarantine-steps.ts. `events`: see ../../scripts/includes/add-events.ts.
+     * `survival`: see ../quarantine-steps.ts. `events`: see ../../store/lua/includes/task-events.lua.
      */
     extra: ['stacks', 'uncount', 'survival', 'events'],
     // If the job is not active, BullMQ does not move it, but replies as if it had. The composed script then returns -3, as
@@ -232,7 +231,7 @@ if ${SUCCEEDED} then
   ${MARK_PRIORITIZED}
   ${storeSurvival('ARGV[3]')}
 end
-${addEventsOf('ARGV[1]', 'ARGV[3]')}`,
+${addEventsOf('ARGV[1]')}`,
   },
 
   removeJob: { extra: [], before: LEAVE_PLACES },
@@ -291,7 +290,7 @@ end`,
     after: `
 if #answer > 0 then call('HINCRBY', base .. 'totals', 'recovered', #answer) end
 for _, id in ipairs(answer) do
-  end_record(base .. id, at)
+  record_lost_attempt(base .. id, at)
   ${COUNT_DEATH}
   ${NOTE_RETURN}
   ${ADD_LOST}
@@ -327,7 +326,7 @@ export function compose(script: BullmqScript): ComposedScript {
 ${last === undefined ? '' : removeLast(last)}${removeArguments([...extra, 'base'])}
 local call = redis.call
 ${OPEN_INDEX}
-${name === 'moveStalledJobsToWait' ? `${FENCE}${END_RECORD}` : ''}
+${name === 'moveStalledJobsToWait' ? `${FENCE}${ATTEMPT_RECORDS}${TASK_EVENTS}` : ''}
 ${TAKES_OUT.includes(name) ? 'local left_lane, left_active' : ''}${FETCHES.includes(name) ? 'local may_be_uncounted, is_last_start, is_turn_of_others, features_at_end' : ''}
 ${FETCHES.includes(name) || last !== undefined ? OPEN_GATES : ''}
 local function bullmq()

@@ -64,7 +64,7 @@ const BY_SCRIPT: Readonly<Record<string, readonly string[]>> = {
     ...LIMITS,
     CLOCK,
     'internals/stalled-check.ts',
-    'scripts/includes/attempt-record.ts',
+    'store/lua/includes/attempt-records.lua',
     'queries/task-state.ts',
   ],
   retryJob: [COMPOSED, CALLS, QUARANTINE, TURNS, ...LIMITS, COMMITS, RESENT, CLOCK],

@@ -13,8 +13,7 @@ import { describeEnd } from '../../../codec.ts'
 import { bullmqScripts } from '../../../internals/composition/composed-scripts.ts'
 import { TAKE_OUT } from '../../../internals/status/places.ts'
 import { STATUS_INDEX_WITH_REDIS } from '../../../internals/status/status-index.ts'
-import { addEvent, EVENTS_FIELD, eventStart } from '../add-events.ts'
-import { ATTEMPT_STACKS } from '../attempt-record.ts'
+import { ATTEMPT_RECORDS, TASK_EVENTS } from '../../../store/scripts.ts'
 import { REMOVE_ENDED } from './remove-ended.ts'
 
 const moveToFinished = bullmqScripts().find(({ name }) => name === 'moveToFinished')?.content ?? ''
@@ -35,7 +34,7 @@ const moveToFinished = bullmqScripts().find(({ name }) => name === 'moveToFinish
  * BullMQ does not store how many data points its metrics have. If there are any metrics, the ends are therefore counted with
  * BullMQ's highest limit, and a Worker with a lower limit removes the rest.
  */
-export const END_WITHOUT_RUN = `${STATUS_INDEX_WITH_REDIS}${ATTEMPT_STACKS}${REMOVE_ENDED}
+export const END_WITHOUT_RUN = `${STATUS_INDEX_WITH_REDIS}${ATTEMPT_RECORDS}${TASK_EVENTS}${REMOVE_ENDED}
 local function move_to_finished(redis, KEYS, ARGV)
 ${moveToFinished}
 end
@@ -76,7 +75,7 @@ ${TAKE_OUT}
     local job = base .. id
     local stacks, ended = read_stacks(job)
     local time = string.format('%.0f', math.max(tonumber(at), ended))
-    local made, events, name, tags, group = unpack(call('HMGET', job, 'atm', '${EVENTS_FIELD}', 'name', 'tags', 'group'))
+    local made, events, name, tags, group = unpack(call('HMGET', job, 'atm', 'events', 'name', 'tags', 'group'))
     local attempt = tonumber(made or '0') + 1
     append_stack(job, stacks, '{"attempt":' .. attempt .. ',"startedAt":' .. time .. ',"endedAt":' .. time .. ','
       .. string.sub(record, 2) .. '\\n' .. reason)
@@ -90,12 +89,9 @@ ${TAKE_OUT}
     if events then
       local ended = cjson.decode(record)
       local error = cjson.encode({ code = ended.reason, message = ended.message or '' })
-      ${addEvent(
-        'events',
-        'id',
-        `${eventStart('ended', 'name', 'tags', 'group')} .. ',"outcome":"' .. (part == 'cancelled' and '${ATTEMPT_STATE_LABELS.TERMINATED_STOP_SIGNAL}' or '${ATTEMPT_STATE_LABELS.TERMINATED_TIMEOUT}')
-        .. '","error":' .. error .. (ended.by and ',"by":' .. cjson.encode(ended.by) or '') .. ',"status":"' .. part .. '"}'`,
-      )}
+      local outcome = part == 'cancelled' and '${ATTEMPT_STATE_LABELS.TERMINATED_STOP_SIGNAL}' or '${ATTEMPT_STATE_LABELS.TERMINATED_TIMEOUT}'
+      add_task_event(base, id, events, event_start('ended', name, tags, group) .. ',"outcome":"' .. outcome
+        .. '","error":' .. error .. (ended.by and ',"by":' .. cjson.encode(ended.by) or '') .. ',"status":"' .. part .. '"}')
     end
     if index.unkept == id then remove_ended_task(index, base, part, id) end
   end

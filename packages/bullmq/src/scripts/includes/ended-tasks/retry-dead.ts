@@ -9,8 +9,7 @@ import { bullmqScripts } from '../../../internals/composition/composed-scripts.t
 import { retryInQuarantine } from '../../../internals/quarantine-steps.ts'
 import { STATUS_INDEX_WITH_REDIS } from '../../../internals/status/status-index.ts'
 import { withLanes } from '../../../internals/turns/turn-steps.ts'
-import { DECODE_JSON } from '../../../store/scripts.ts'
-import { addEvent, EVENTS_FIELD, eventStart } from '../add-events.ts'
+import { DECODE_JSON, TASK_EVENTS } from '../../../store/scripts.ts'
 
 const reprocessJob = bullmqScripts().find(({ name }) => name === 'reprocessJob')?.content ?? ''
 
@@ -27,7 +26,7 @@ const reprocessJob = bullmqScripts().find(({ name }) => name === 'reprocessJob')
  * The task waits behind the other tasks of its queue. If the queue has cancel rules, the task is noted for the pass that may be
  * looking for it (../../../cancel/forget-rules.lua).
  */
-export const RETRY_DEAD = `${STATUS_INDEX_WITH_REDIS}${DECODE_JSON}
+export const RETRY_DEAD = `${STATUS_INDEX_WITH_REDIS}${DECODE_JSON}${TASK_EVENTS}
 local call = redis.call
 local function reprocess_job(redis, KEYS, ARGV, base)
 ${withLanes(reprocessJob)}
@@ -56,7 +55,7 @@ local function retries_dead(base)
   return function(id, retries, entry, at, data)
     local job = base .. id
     add_retry(retries, entry)
-    local stored, events, name, tags, group = unpack(call('HMGET', job, 'data', '${EVENTS_FIELD}', 'name', 'tags', 'group'))
+    local stored, events, name, tags, group = unpack(call('HMGET', job, 'data', 'events', 'name', 'tags', 'group'))
     local next_data = with_time(data ~= '' and data or stored, stored, at)
     call('HSET', job, 'retries', cjson.encode(retries), 'data', next_data)
     call('HDEL', job, 'stc')
@@ -67,7 +66,8 @@ local function retries_dead(base)
     reprocess_job(index.redis, keys, { id, 'LPUSH', 'failedReason', 'failed', '1', '0' }, base)
     if has_rules then call('SADD', base .. 'cancel-returned', id) end
     if events then
-      ${addEvent('events', 'id', `${eventStart('retry_requested', 'name', 'tags', 'group')} .. ',"by":' .. cjson.encode(entry.by or '') .. '}'`)}
+      local start = event_start('retry_requested', name, tags, group)
+      add_task_event(base, id, events, start .. ',"by":' .. cjson.encode(entry.by or '') .. '}')
     end
   end
 end
