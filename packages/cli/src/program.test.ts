@@ -623,6 +623,18 @@ describe('an error', () => {
     expect(jsonLines(asJson.err)).toEqual([{ error: { code: 'usage', detail: expect.stringContaining(message) } }])
   })
 
+  test.each([
+    [['show', '..'], 'id'],
+    [['schedules', 'run', '.'], 'name'],
+    [['limits', '--queue', '..'], 'queue'],
+  ])('%j is refused without a request, because its URL would be that of another route', async (args, parameter) => {
+    const { code, err } = await run(nowhere, args)
+    expect({ code, err }).toMatchObject({
+      code: 3,
+      err: expect.stringContaining(`invalid_request: ${parameter}: expected an id or a name, got '.`),
+    })
+  })
+
   test('an unreachable API ends with exit code 4', async () => {
     const { code, err } = await run(nowhere, ['show', ID])
     expect({ code, err }).toMatchObject({

@@ -2,8 +2,8 @@
 import { defineTask } from '@bullpen/contract'
 import { taskViewSchema } from '@bullpen/contract/internal'
 import { expect, test } from 'vitest'
-import { createClient, http } from './index.ts'
-import { api } from './server.fixture.ts'
+import { type Client, createClient, http } from './index.ts'
+import { api, problem } from './server.fixture.ts'
 
 const count = defineTask({ name: 'task.count', queue: 'cpu', input: taskViewSchema.pick({ fencingToken: true }) })
 
@@ -58,6 +58,73 @@ test.each([
   await expect(client.enqueueNamed('task.count', input)).rejects.toMatchObject(refused)
   await expect(client.enqueueBulkNamed([{ task: 'task.count', input }])).rejects.toMatchObject(refused)
   expect(seen).toEqual([])
+})
+
+const BY_ID: Readonly<Record<string, (client: Client, id: string) => Promise<unknown>>> = {
+  task: (client, id) => client.task(id),
+  waitUntilFinished: (client, id) => client.waitUntilFinished(id),
+  result: (client, id) => client.result(count, id),
+  taskEvents: (client, id) => client.taskEvents(id).next(),
+  cancel: (client, id) => client.cancel(id, { wait: '1s' }),
+  retryTask: (client, id) => client.retryTask(id),
+  deleteTask: (client, id) => client.deleteTask(id, { by: 'ann' }),
+  deadTaskRequest: (client, id) => client.deadTaskRequest(id),
+  stopDeadRequest: (client, id) => client.stopDeadRequest(id),
+  cancellation: (client, id) => client.cancellation(id),
+  commandById: (client, id) => client.commandById(id),
+  'group().add': (client, id) => client.group(id).add(count, [{ fencingToken: 1 }]),
+  'group().addNamed': (client, id) => client.group(id).addNamed([{ task: 'a.b', input: 1 }]),
+  'group().seal': (client, id) => client.group(id).seal(),
+  'group().cancel': (client, id) => client.group(id).cancel(),
+  'group().describe': (client, id) => client.group(id).describe(),
+  'group().waitUntilEnded': (client, id) => client.group(id).waitUntilEnded(),
+  'group().results': (client, id) => client.group(id).results()[Symbol.asyncIterator]().next(),
+  'group().events': (client, id) => client.group(id).events().next(),
+  'run().describe': (client, id) => client.run(id).describe(),
+  'run().waitUntilEnded': (client, id) => client.run(id).waitUntilEnded(),
+  'run().cancel': (client, id) => client.run(id).cancel(),
+  'run().delete': (client, id) => client.run(id).delete({ by: 'ann' }),
+  'run().errors': (client, id) => client.run(id).errors()[Symbol.asyncIterator]().next(),
+}
+
+const BY_NAME: typeof BY_ID = {
+  'schedules.show': (client, name) => client.schedules.show(name, { next: 3 }),
+  'schedules.pause': (client, name) => client.schedules.pause(name),
+  'schedules.resume': (client, name) => client.schedules.resume(name),
+  'schedules.run': (client, name) => client.schedules.run(name),
+  'schedules.delete': (client, name) => client.schedules.delete(name),
+}
+
+const BY_QUEUE: typeof BY_ID = {
+  limits: (client, queue) => client.limits(queue, { limit: 5 }),
+  events: (client, queue) => client.events({ queue }).next(),
+}
+
+test.each(
+  Object.entries({ id: BY_ID, name: BY_NAME, queue: BY_QUEUE }).flatMap(([parameter, calls]) =>
+    Object.entries(calls).map(([method, call]) => [method, parameter, call] as const),
+  ),
+)('%s refuses an %s that would make the URL that of another route', async (_, parameter, call) => {
+  const { client, seen } = await api([[200, {}]])
+  for (const given of ['..', '.', '']) {
+    const message = `expected an id or a name, got '${given}', which cannot be part of a URL's path`
+    await expect(call(client, given)).rejects.toMatchObject({
+      ...{ name: 'ProblemError', code: 'invalid_request', outcome: 'refused', errors: [{ parameter, message }] },
+    })
+  }
+  expect(seen).toEqual([])
+})
+
+test('an id with other dots is sent as it is', async () => {
+  const { client, seen } = await api([problem('task_not_found', 404)])
+  for (const id of ['...', '..a', '%2e%2e', 'a/../b'])
+    await expect(client.task(id)).rejects.toMatchObject({ code: 'task_not_found' })
+  expect(seen.map(({ url }) => url)).toEqual([
+    '/v1/tasks/...',
+    '/v1/tasks/..a',
+    '/v1/tasks/%252e%252e',
+    '/v1/tasks/a%2F..%2Fb',
+  ])
 })
 
 test('an idempotency key that is a number is refused before it is sent', async () => {

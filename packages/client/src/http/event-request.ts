@@ -5,6 +5,7 @@ import { timeLimit } from '../time-limit.ts'
 import { problemIn } from './problem-response.ts'
 import { refuseRedirect } from './redirect.ts'
 import { brokenOff, type HttpSettings, isBrokenOff, unreachable } from './request.ts'
+import { addressOf } from './request-parts.ts'
 
 /** The API sends a heartbeat every 15 s. A connection on which nothing arrives for this long is lost, in ms. */
 const SILENCE_MS = 45_000
@@ -46,12 +47,13 @@ export async function* requestEvents(
   watch(timeoutMs)
   let reader: ReadableStreamDefaultReader<Uint8Array> | undefined
   try {
-    const response = await fetch(new URL(path, baseUrl), {
+    const address = addressOf(baseUrl, path)
+    const response = await fetch(address, {
       headers: { ...headers, accept: 'text/event-stream', ...(after !== undefined && { 'last-event-id': after }) },
       redirect: 'manual',
       signal: connection.signal,
     })
-    refuseRedirect(response, new URL(path, baseUrl), 'GET')
+    refuseRedirect(response, address, 'GET')
     const isStream = response.headers.get('content-type')?.startsWith('text/event-stream') ?? false
     if (!response.ok || !isStream || response.body === null) {
       const text = await response.text()

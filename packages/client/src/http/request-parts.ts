@@ -1,4 +1,4 @@
-// Encodes the parts of a request: its body and its wait.
+// Encodes the parts of a request: its address, its body and its wait.
 import { ProblemError } from '@bullpen/contract/internal'
 
 /** @throws ProblemError `invalid_input` if JSON cannot represent the value. */
@@ -15,4 +15,27 @@ export function toJson(value: object): string {
 
 export function waitQuery(waitMs: number): string {
   return waitMs === 0 ? '' : `?wait=${waitMs / 1_000}`
+}
+
+/** The path parameters that are not called `id`, by the segment before them. */
+const PARAMETERS: Readonly<Record<string, string>> = { queues: 'queue', schedules: 'name' }
+
+/**
+ * Returns the address of a request. `path` is relative to the API's address, and each parameter in it is encoded.
+ *
+ * @throws ProblemError `invalid_request` if a parameter is empty or consists of dots, because the address would be that of another route: a
+ * URL drops '.' and '..', even if they are encoded.
+ */
+export function addressOf(baseUrl: URL, path: string): URL {
+  const segments = path.replace(/\?.*/s, '').split('/')
+  const at = segments.findIndex((segment) => segment === '' || segment === '.' || segment === '..')
+  if (at < 0) return new URL(path, baseUrl)
+  const parameter = PARAMETERS[segments[at - 1] ?? ''] ?? 'id'
+  const message = `expected an id or a name, got '${segments[at]}', which cannot be part of a URL's path`
+  throw new ProblemError({
+    code: 'invalid_request',
+    outcome: 'refused',
+    detail: `${parameter}: ${message}`,
+    errors: [{ parameter, message }],
+  })
 }

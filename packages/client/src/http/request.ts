@@ -3,11 +3,12 @@ import { ProblemError } from '@bullpen/contract/internal'
 import { timeLimit } from '../time-limit.ts'
 import { beginningOf, problemIn } from './problem-response.ts'
 import { refuseRedirect } from './redirect.ts'
+import { addressOf } from './request-parts.ts'
 import type { Check } from './shape.ts'
 
 export interface HttpRequest<T> {
   readonly method: 'GET' | 'POST' | 'DELETE'
-  /** The path relative to the API's address, including the query. */
+  /** The path relative to the API's address, including the query. Parameters in it are encoded. */
   readonly path: string
   /** The body as JSON text. */
   readonly body?: string | undefined
@@ -37,7 +38,8 @@ export async function sendRequest<T>(
   const limitMs = timeoutMs + waitMs
   const limit = timeLimit(limitMs, signal, () => new DOMException(`no response within ${limitMs} ms`, 'TimeoutError'))
   try {
-    const response = await fetch(new URL(path, baseUrl), {
+    const address = addressOf(baseUrl, path)
+    const response = await fetch(address, {
       method,
       headers: {
         ...headers,
@@ -49,7 +51,7 @@ export async function sendRequest<T>(
       signal: limit.signal,
     })
     const text = await response.text()
-    refuseRedirect(response, new URL(path, baseUrl), method)
+    refuseRedirect(response, address, method)
     if (isBrokenOff(response, text)) throw brokenOff(response)
     if (!response.ok) throw problemIn(response, text, `${method} ${baseUrl.origin}`)
     const result = parsed(text)
