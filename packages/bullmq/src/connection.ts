@@ -19,7 +19,7 @@ import {
   openServer,
   RECONNECTING,
 } from './redis/redis-client.ts'
-import { closeWhenSilent, OF_SUBSCRIBER } from './redis/silence.ts'
+import { closeWhenSilent, OF_PRODUCER, OF_SUBSCRIBER } from './redis/silence.ts'
 import type { Commander } from './scripts/script.ts'
 
 /**
@@ -81,6 +81,7 @@ const PRODUCER: ClientOptions = {
     // A command is not sent again once its caller has received an error.
     maxRedirections: COMMAND_TIMEOUT_MS / FAILOVER_RETRY_MS,
   },
+  silence: OF_PRODUCER,
 }
 
 /** Opens a connection for workers. Its commands wait until Redis responds, however long that takes. */

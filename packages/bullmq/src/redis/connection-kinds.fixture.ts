@@ -12,6 +12,7 @@ import {
   workerConnection,
 } from '../connection.ts'
 import { withConnection } from '../examination/connection.ts'
+import { BLOCK_SECONDS } from '../internals/composition/backend.ts'
 import type { Commander } from '../scripts/script.ts'
 import { silent } from '../setup.fixture.ts'
 import { renewalConnection } from './renewal-connection.ts'
@@ -21,9 +22,6 @@ export interface ConnectionKind {
   /** Opens a connection, and returns a function that resolves once Redis has responded over it. It may also reject. */
   open(url: string, direct: Commander): () => Promise<unknown>
 }
-
-/** Longer than a connection may be silent. A worker waits for 10 s, and its heartbeats end the wait. */
-const BLOCK_SECONDS = 30
 
 const key = (): string => `t-${randomUUID().slice(0, 12)}`
 
@@ -53,13 +51,11 @@ export const CONNECTION_KINDS: Readonly<Record<string, ConnectionKind>> = {
   renewalConnection: { open: commands((url) => renewalConnection(addressIn(url))) },
   'workerConnection.duplicate': {
     open(url, direct) {
-      // BullMQ duplicates a Worker's connection, and blocks in BZPOPMIN. The Worker's connection is the one that sends heartbeats.
+      // BullMQ duplicates a Worker's connection, and blocks in BZPOPMIN.
       const redis = workerConnection(url, silent)
       const blocking = (redis as { duplicate(): Commander }).duplicate()
-      const [marker, other] = [key(), key()]
-      const heartbeat = setInterval(() => redis.exists(marker, other).catch(() => {}), 500)
+      const marker = key()
       onTestFinished(() => {
-        clearInterval(heartbeat)
         redis.disconnect()
         blocking.disconnect()
       })

@@ -13,6 +13,7 @@ import { COMMAND_TIMEOUT_MS } from '../connection.ts'
 import { leaderKeys } from '../keys.ts'
 import type { Commander } from '../scripts/script.ts'
 import { long, setup, silent } from '../setup.fixture.ts'
+import { monitorCommands } from './command-monitor.fixture.ts'
 import { CONNECTION_KINDS, connectionFunctions } from './connection-kinds.fixture.ts'
 import { closeWhenSilent, OF_SUBSCRIBER } from './silence.ts'
 
@@ -77,10 +78,7 @@ describe.each([
   it('no number of errors of the socket of a connection of any kind ends the process', async () => {
     const { url, direct } = await open()
     const ports = new Set(Array.from(url.matchAll(/:(\d+)/g), ([, port]) => Number(port)))
-    const sockets = new Set<Socket>()
-    const opened = (message: unknown): void => void sockets.add((message as { readonly socket: Socket }).socket)
-    subscribe(CLIENT_SOCKETS, opened)
-    onTestFinished(() => void unsubscribe(CLIENT_SOCKETS, opened))
+    const sockets = openedSockets()
     const responses = Object.entries(CONNECTION_KINDS).map(([kind, { open }]) => [kind, open(url, direct)] as const)
     await Promise.all(responses.map(([kind, response]) => eventuallyResponds(kind, response)))
     // The proxy's own sockets have other ports.
@@ -95,6 +93,81 @@ describe.each([
     }
     await Promise.all(responses.map(([kind, response]) => eventuallyResponds(kind, response)))
   })
+})
+
+/** Returns for how long this process has run, in ms, without the time for which its event loop was blocked. */
+function runningTime(): () => number {
+  const EVERY_MS = 50
+  let runningMs = 0
+  let at = performance.now()
+  const timer = setInterval(() => {
+    runningMs += Math.min(performance.now() - at, 2 * EVERY_MS)
+    at = performance.now()
+  }, EVERY_MS)
+  onTestFinished(() => clearInterval(timer))
+  return () => runningMs
+}
+
+function openedSockets(): ReadonlySet<Socket> {
+  const sockets = new Set<Socket>()
+  const opened = (message: unknown): void => void sockets.add((message as { readonly socket: Socket }).socket)
+  subscribe(CLIENT_SOCKETS, opened)
+  onTestFinished(() => void unsubscribe(CLIENT_SOCKETS, opened))
+  return sockets
+}
+
+it('a connection of every kind that alone is silent is closed within 5 s', async () => {
+  const sockets = openedSockets()
+  const runningMs = runningTime()
+  const closings = Object.entries(CONNECTION_KINDS).map(async ([kind, { open }]) => {
+    const { url, direct, silence } = await server()
+    const { port } = new URL(url)
+    const own = () => [...sockets].filter(({ remotePort }) => remotePort === Number(port))
+    const response = open(url, direct)
+    // Nothing waits for an idle connection of these kinds, so they send nothing by themselves.
+    const isAsked = kind === 'workerConnection' || kind === 'withConnection'
+    if (!isAsked) await eventually(() => response().then(() => true))
+    const pending = isAsked ? response().catch(() => {}) : undefined
+    await eventually(() => own().length > 0)
+    const closed = Promise.race(own().map((socket) => new Promise((resolve) => socket.once('close', resolve))))
+    silence()
+    const silentAt = runningMs()
+    // The other connections of the process to the server work.
+    const other = closeWhenSilent(new Redis(url))
+    const use = setInterval(() => other.ping().catch(() => {}), 100)
+    onTestFinished(() => {
+      clearInterval(use)
+      other.disconnect()
+    })
+    await closed
+    const silentMs = runningMs() - silentAt
+    await pending
+    return [kind, silentMs] as const
+  })
+  const late = (await Promise.all(closings)).filter(([, silentMs]) => silentMs > 5_000)
+  expect(late).toEqual([])
+})
+
+it('tasks start again within 5 s of the silence of the connection over which a worker waits for them', async () => {
+  const sockets = openedSockets()
+  const runningMs = runningTime()
+  const { startPool, enqueue, settled, namespace } = await setup()
+  const direct = new Redis(inject('redisUrl'))
+  onTestFinished(() => direct.disconnect())
+  await startPool()
+  const waiting = Promise.withResolvers<number>()
+  const monitor = await monitorCommands(direct, ([command = '', key = ''], source) => {
+    const waits = command.toLowerCase() === 'bzpopmin' && key.includes(namespace)
+    if (waits) waiting.resolve(Number(source.split(':').at(-1)))
+  })
+  onTestFinished(() => monitor.close())
+  const port = await waiting.promise
+  const silentAt = runningMs()
+  // Redis still sends to the connection, but nothing arrives.
+  for (const socket of sockets) if (socket.localPort === port) socket.pause()
+  const tasks = await Promise.all([enqueue(long), enqueue(long)])
+  for (const id of tasks) expect(await settled(id)).toMatchObject({ status: 'completed' })
+  expect(runningMs() - silentAt).toBeLessThan(5_500)
 })
 
 /** Repeats the call if it fails, as the callers of a producer do. */

@@ -5,10 +5,13 @@
 //
 //   - A connection is silent if nothing has arrived for `afterMs` while a reply was due. A command that blocks in Redis is due when its
 //     time has passed.
-//   - An idle connection can't be silent. A subscriber never sends a command, so it sends a ping when it has received nothing for 1.5 s.
-//     That is rare, because the leader sends a message each second.
+//   - Redis replies in turn. If it has sent something to another connection since a reply was due, only this one is silent, and the time
+//     for which it was idle counts too. This takes `afterMs` from the last reply, instead of from the first command without one.
+//   - An idle connection can't be silent. A producer that has received nothing for 3 s therefore sends a ping. So does a subscriber after
+//     1.5 s, which is rare, because the leader sends a message each second. What waits in Redis does so for at most 3.4 s at a time. Only a
+//     consumer's connection for commands may be idle for longer: pings over it would double again what an idle queue sends, and nothing
+//     waits for it. It is replaced 1 s after the first command without a reply if the process's other connections work.
 //   - If one connection to a server is silent, so are probably the others on which nothing has arrived lately. They are closed with it.
-//     A worker's blocking fetch, which may wait for 10 s, therefore ends as soon as a heartbeat of the process gets no reply.
 //
 // The time for which this process's event loop was blocked does not count, and a check follows the reading of the sockets: a reply that
 // has arrived during an event-loop stall is read first.
@@ -18,11 +21,11 @@ import { withDuplicates } from '../scripts/with-duplicates.ts'
 
 /** How long a server may owe a reply without sending anything, in ms, including the time between two checks. */
 const SILENT_AFTER_MS = 4_000
-/** How long a server may owe the reply to a command after the time for which the command blocks, in ms. */
-const BLOCKED_GRACE_MS = 1_500
+/** How long a server may always owe a reply, in ms. The reply to a command that blocks is owed once its time has passed. */
+const GRACE_MS = 1_000
 /** A connection that has received nothing for this long is closed if another one to the same server is silent, in ms. */
 const QUIET_MS = 2_500
-const CHECK_EVERY_MS = 500
+const CHECK_EVERY_MS = 250
 
 export interface SilenceOptions {
   /** How long a server may owe a reply without sending anything, in ms. Defaults to 4,000. */
@@ -30,6 +33,9 @@ export interface SilenceOptions {
   /** An idle connection that has received nothing for this long sends a PING, in ms. By default, none does. */
   readonly pingAfterMs?: number
 }
+
+/** A producer notices within 5 s that it alone is silent: two checks, 3 s until the ping, and 1 s without a reply. */
+export const OF_PRODUCER: SilenceOptions = { pingAfterMs: 3_000 }
 
 /** A subscriber notices within 5 s that nothing arrives any more: two checks, 1.5 s until the ping, and 2.5 s without a reply. */
 export const OF_SUBSCRIBER: SilenceOptions = { afterMs: 2_500, pingAfterMs: 1_500 }
@@ -79,21 +85,28 @@ function check(): void {
   const now = performance.now()
   const passedMs = Math.min(now - checkedAt, 2 * CHECK_EVERY_MS)
   checkedAt = now
-  const silentServers = new Set<string>()
   /** For how long nothing has arrived from each server over any connection. */
   const quietMs = new Map<string, number>()
   for (const each of open.values()) {
     note(each, passedMs)
     const server = serverOf(each)
     quietMs.set(server, Math.min(each.quietMs, quietMs.get(server) ?? each.quietMs))
-    if (isSilent(each)) silentServers.add(server)
-    else pingIfIdle(each)
+  }
+  const silent = new Set<Watched>()
+  const silentServers = new Set<string>()
+  for (const each of open.values()) {
+    const server = serverOf(each)
+    if (!isSilent(each, quietMs.get(server) ?? 0)) pingIfIdle(each)
+    else {
+      silent.add(each)
+      silentServers.add(server)
+    }
   }
   for (const each of open.values()) {
     const server = serverOf(each)
     // If other connections work, nothing tells when this one was lost before the command to which a reply is due.
     const silentMs = Math.max(each.dueMs, quietMs.get(server) ?? 0)
-    if (isSilent(each) || (each.quietMs >= QUIET_MS && silentServers.has(server))) close(each, silentMs)
+    if (silent.has(each) || (each.quietMs >= QUIET_MS && silentServers.has(server))) close(each, silentMs)
   }
 }
 
@@ -105,10 +118,12 @@ function note(each: Watched, passedMs: number): void {
   each.dueMs = hasReceived || each.redis.commandQueue.length === 0 ? 0 : each.dueMs + passedMs
 }
 
-function isSilent({ redis, options: { afterMs = SILENT_AFTER_MS }, dueMs }: Watched): boolean {
-  if (dueMs < afterMs) return false
-  const next = redis.commandQueue.peekFront()?.command
-  return dueMs >= Math.max(afterMs, blockingMs(next) + BLOCKED_GRACE_MS)
+function isSilent({ redis, options, quietMs, dueMs }: Watched, serverQuietMs: number): boolean {
+  const { afterMs = SILENT_AFTER_MS } = options
+  if (quietMs < afterMs || dueMs < GRACE_MS) return false
+  const overdueMs = dueMs - blockingMs(redis.commandQueue.peekFront()?.command)
+  const isPassedOver = overdueMs - serverQuietMs >= CHECK_EVERY_MS
+  return overdueMs >= GRACE_MS && (dueMs >= afterMs || isPassedOver)
 }
 
 /** Returns for how long a command may block in Redis, in ms. Redis replies to the commands after it later. */

@@ -1,5 +1,5 @@
 // Runs several idle workers in one process, for the benchmark `idle`. A process shares its Redis connections by URL, so each
-// worker gets a different URL and therefore has its own connections and threads, as it would in a separate process.
+// worker gets a different URL, with more blanks, and therefore has its own connections and threads, as it would in a separate process.
 import { pathToFileURL } from 'node:url'
 import { Worker } from 'bullmq'
 import { z } from 'zod'
@@ -27,7 +27,7 @@ type BullpenWorker = typeof import('@bullpen/worker')
 if (process.argv[1] === import.meta.filename) {
   const { side, redisUrl, namespace, first, workers, queues, blocks } = JSON.parse(process.argv[2] ?? '') as IdleWorkers
   const names = Array.from({ length: queues }, (_, i) => nameOf(i))
-  const urls = Array.from({ length: workers }, (_, i) => `${redisUrl}?worker=${first + i}`)
+  const urls = Array.from({ length: workers }, (_, i) => redisUrl + ' '.repeat(first + i))
   // If the benchmark dies, its workers must not be left behind.
   process.once('disconnect', () => process.exit(3))
   if (side === 'bullmq')

@@ -37,6 +37,13 @@ export interface ComposeOptions {
  * If a marker is lost, the leader adds another one (../../leader/housekeeping.ts).
  */
 export const IDLE_WAIT_SECONDS = 10
+/**
+ * The longest that one command waits for a marker, in seconds, so that a connection that has become silent is noticed within 5 s
+ * (../../redis/silence.ts). An idle Worker sends three of them before it looks for a task.
+ */
+export const BLOCK_SECONDS = 3.4
+/** A command that takes this much longer was interrupted, in seconds, and its marker may be lost. The Worker then looks for a task. */
+const LATE_SECONDS = 0.5
 
 /** The arguments of Bullpen's steps, by name. */
 export type ExtraValues = Readonly<Record<string, string>>
@@ -157,6 +164,15 @@ export function composeBackend(
       return settleByAnswer(state.commits, commit, answer as Promise<unknown>, time.answerToMachine)
     return isTimed && answer instanceof Promise ? answer.then(time.answerToMachine) : answer
   }
+  const waitInBlocks = async (seconds: number) => {
+    const blocks = Math.ceil(seconds / BLOCK_SECONDS)
+    for (let left = blocks - 1; ; left--) {
+      const sentAt = performance.now()
+      const marker = await waitForJob(seconds / blocks)
+      const isLate = performance.now() - sentAt > (seconds / blocks + LATE_SECONDS) * 1_000
+      if (marker !== null || left <= 0 || isLate) return marker
+    }
+  }
   backend.waitForJob = async (seconds) => {
     if (candidates !== undefined) {
       // The queue's marker stays for the Workers that run all tasks. A marker that is never due keeps a stopped Worker from fetching.
@@ -164,7 +180,7 @@ export function composeBackend(
       onWoken?.()
       return goesOn ? null : { member: '', score: Number.POSITIVE_INFINITY }
     }
-    const marker = await waitForJob(seconds)
+    const marker = await waitInBlocks(seconds)
     // A shorter wait ends when a delayed task is due.
     if (marker !== null || seconds < IDLE_WAIT_SECONDS) onWoken?.()
     return marker && { ...marker, score: time.toMachine(marker.score) }
