@@ -19,10 +19,12 @@ const MODULE = join(STORE, 'scripts.ts')
 /** The includes that scripts which are still strings in TypeScript contain, too. The module exports their texts. */
 const IN_STRINGS = [
   'attempt-records',
+  'breakers',
   'decode-json',
   'fence',
   'fingerprints',
   'forwarded',
+  'gates',
   'key-owner',
   'matching-dead',
   'matching-rule',
@@ -30,6 +32,7 @@ const IN_STRINGS = [
   'outbox',
   'rank-in-set',
   'removed-tasks',
+  'retry-budget',
   'stored-reply',
   'task-charge',
   'task-events',

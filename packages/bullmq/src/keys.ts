@@ -270,7 +270,7 @@ export function queueKeys(namespace: string, queue: string) {
      * (store/lua/includes/token-bucket.lua).
      */
     apiKeyRates: `${base}:api-key-rates`,
-    /** Hash: how much of a definition's retry budget is used (retry-budget/retry-budget-steps.ts). Expires when none is used. */
+    /** Hash: how much of a definition's retry budget is used (store/lua/includes/retry-budget.lua). Expires when none is used. */
     retryBudget: (task: string) => `${base}:retry-budget:${task}`,
     /** Sorted set: the tasks of a definition whose retries are held by its budget, by the beginning of each one's slot. */
     heldRetries: (task: string) => `${base}:held-retries:${task}`,

@@ -7,7 +7,7 @@
 // stores a delay also puts the task into the set `retrying` and, if the queue has cancel rules, into `cancel-returned`. If the
 // delay is 0, the task returns to `wait` at once. When the delay has passed on Redis's clock, any of the queue's workers may
 // fetch the task again. The same script makes the delay longer if the retry is beyond its definition's budget
-// (retry-budget/retry-budget-steps.ts).
+// (store/lua/includes/retry-budget.lua).
 //
 // A commit is settled once Redis has replied to the script that carries out the verdict (internals/composition/commits.ts). Redis
 // refuses the commit if the task's lock is gone or taken, or if the task was removed, is not active or has children. The commit

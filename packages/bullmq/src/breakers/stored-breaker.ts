@@ -12,9 +12,11 @@ import {
 } from '@bullpen/engine/internal'
 import type { ChainableCommander } from 'ioredis'
 import type { QueueKeys } from '../keys.ts'
-import { defineBreakersScript } from '../scripts/queue/define-breakers.ts'
 import type { ScriptRunner } from '../scripts/script.ts'
-import { BREAKER_SETTING } from './breaker-steps.ts'
+import { defineBreakersScript } from '../store/scripts.ts'
+
+/** The beginning of the name of each setting of a queue that sets a breaker by hand. */
+export const BREAKER_SETTING = 'breaker:'
 
 /**
  * The stored JSON. The scripts read and write it, too. An empty Lua table has the JSON of an object, so there are no

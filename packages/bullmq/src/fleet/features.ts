@@ -4,7 +4,7 @@
 /**
  * - `turns`: fetches tasks that wait in lanes (../internals/turns/lanes.ts).
  * - `limiters`: counts what tasks hold of limiters (../internals/turns/limiters/limiter-steps.ts).
- * - `breakers`: applies circuit breakers, and reports what its attempts show about services (../breakers/gate-steps.ts).
+ * - `breakers`: applies circuit breakers, and reports what its attempts show about services (../store/lua/includes/gates.lua).
  */
 export const FEATURES = ['turns', 'limiters', 'breakers'] as const
 

@@ -2,15 +2,22 @@
 import { readFileSync } from 'node:fs'
 import { FOLLOW_UP_LETTERS, MAX_LOG_EVENTS, NEXT_LETTER } from '@bullpen/contract/internal'
 import {
+  BUCKETS,
+  BUDGET_WINDOW_S,
   COMPENSATION_SLOTS,
+  GAP,
   HANDLER_SLOT,
   MAX_ATTEMPT_RECORDS,
+  MAX_RELEASED,
+  MOVED_UP,
+  OPEN_JITTER,
   REPEATS_WITHIN_MS,
   TASK_OVERHEAD_BYTES,
 } from '@bullpen/engine/internal'
 import { expect, it } from 'vitest'
 import { RECORD_CODES } from '../admission/idempotency-records.ts'
 import { END_LETTERS } from '../groups/end-letters.ts'
+import { DELAYED_SCORE_STEP } from '../internals/status/places.ts'
 import { CLOSED_BY_OUTBOX, MAX_OUTBOX_BYTES, MAX_OUTBOX_ENTRIES } from '../outbox/outbox-bounds.ts'
 
 const lua = (table: Readonly<Record<string, string>>): string =>
@@ -23,6 +30,9 @@ const CONSTANTS: Readonly<Record<string, readonly string[]>> = {
   'task-charge': [`TASK_OVERHEAD_BYTES = ${TASK_OVERHEAD_BYTES}`],
   'attempt-records': [`MAX_ATTEMPT_RECORDS = ${MAX_ATTEMPT_RECORDS}`],
   'task-events': [`MAX_LOG_EVENTS = ${MAX_LOG_EVENTS}`],
+  breaker: [`BUCKETS, OPEN_JITTER, ROUNDING = ${BUCKETS}, ${OPEN_JITTER},`],
+  'retry-budget': [`BUDGET_WINDOW_S, MAX_RELEASED = ${BUDGET_WINDOW_S}, ${MAX_RELEASED}`],
+  'held-retries': [`GAP, MOVED_UP = ${GAP}, ${MOVED_UP}`, `DELAYED_STEP = 0x${DELAYED_SCORE_STEP.toString(16)}`],
   'removed-tasks': [`REPEATS_WITHIN_MS = ${REPEATS_WITHIN_MS}`],
   idempotency: [`ACTION_CODES = ${lua(RECORD_CODES.actions)}`, `STATUS_CODES = ${lua(RECORD_CODES.statuses)}`],
   outbox: [

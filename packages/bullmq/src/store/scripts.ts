@@ -41,6 +41,165 @@ local function record_lost_attempt(job, at)
 end
 `
 
+export const BREAKERS = `
+local BUCKETS, OPEN_JITTER, ROUNDING = 10, 0.1, 1e-9
+local function new_breaker(now)
+  return { state = 'closed', mode = 'auto', generation = 0, since = now, buckets = {} }
+end
+local function next_breaker(breaker, state, now)
+  return { state = state, mode = breaker.mode, generation = breaker.generation + 1, since = now }
+end
+local function half_opened(breaker, at)
+  local after = next_breaker(breaker, 'half_open', at)
+  after.from, after.openings = after.generation, breaker.openings
+  after.started, after['until'], after.succeeded = 0, 'none', 0
+  return after
+end
+local function closed(breaker, now)
+  local after = next_breaker(breaker, 'closed', now)
+  after.buckets = {}
+  return after
+end
+local function open_ms(openings, settings)
+  return math.min(settings.openMs * 2 ^ (openings - 1), settings.maxOpenMs)
+end
+local function opened(breaker, openings, now, settings, random)
+  local after = next_breaker(breaker, 'open', now)
+  after['until'] = now + math.ceil(open_ms(openings, settings) * (1 + OPEN_JITTER * random))
+  after.openings = openings
+  return after
+end
+local function has_passed(ends_at, now, settings)
+  return ends_at <= now or ends_at - now > settings.maxOpenMs * (1 + OPEN_JITTER) + 1
+end
+local function advance(breaker, now, settings)
+  local ends_at = breaker['until']
+  if not ends_at or ends_at == 'none' or not has_passed(ends_at, now, settings) then
+    return breaker
+  end
+  if breaker.state == 'open' then
+    return half_opened(breaker, math.min(ends_at, now))
+  end
+  breaker.generation, breaker.started, breaker['until'] = breaker.generation + 1, 0, 'none'
+  return breaker
+end
+local function breaker_starts_at(breaker, now, settings)
+  local current = advance(breaker, now, settings)
+  local is_probed = current.state == 'half_open' and current.started < settings.probes
+  return (current.state == 'closed' or is_probed) and now or current['until']
+end
+local function admit_start(breaker, now, settings)
+  local current = advance(breaker, now, settings)
+  if current.state == 'half_open' then
+    if current['until'] == 'none' then
+      current['until'] = now + open_ms(current.openings, settings)
+    end
+    current.started = current.started + 1
+  end
+  return current
+end
+local function count_call(breaker, call, now, settings)
+  local length = math.ceil(settings.windowMs / BUCKETS)
+  local current = math.floor(now / length) * length
+  local name = string.format('%.0f', current)
+  local own = breaker.buckets[name] or { 0, 0, 0 }
+  local kept, calls, failures, slow = {}, 0, 0, 0
+  kept[name] = { own[1] + 1, own[2] + (call.failed and 1 or 0), own[3] + (call.slow and 1 or 0) }
+  for at, bucket in pairs(breaker.buckets) do
+    local is_in_window = tonumber(at) <= current and tonumber(at) > current - BUCKETS * length
+    kept[at] = kept[at] or is_in_window and bucket or nil
+  end
+  for _, bucket in pairs(kept) do
+    calls, failures, slow = calls + bucket[1], failures + bucket[2], slow + bucket[3]
+  end
+  breaker.buckets = kept
+  return calls >= settings.minimumCalls
+    and (failures / calls >= settings.failureRate - ROUNDING or slow / calls >= settings.slowCallRate - ROUNDING)
+end
+local function record_call(breaker, call, now, settings, random)
+  if breaker.state == 'closed' and call.generation == breaker.generation then
+    local is_exceeded = count_call(breaker, call, now, settings)
+    return is_exceeded and breaker.mode == 'auto' and opened(breaker, 1, now, settings, random) or breaker
+  end
+  if breaker.state ~= 'half_open' or call.generation < breaker.from then
+    return nil
+  end
+  if call.failed or call.slow then
+    return opened(breaker, breaker.openings + 1, now, settings, random)
+  end
+  breaker.succeeded = breaker.succeeded + 1
+  return breaker.succeeded >= settings.probes and closed(breaker, now) or breaker
+end
+local function with_mode(breaker, mode, now)
+  breaker.mode = mode
+  if mode == 'open' then
+    local after = next_breaker(breaker, 'open', now)
+    after['until'], after.openings = 'none', breaker.openings or 1
+    return after
+  end
+  if mode == 'closed' then
+    return breaker.state == 'closed' and breaker or closed(breaker, now)
+  end
+  return breaker.state == 'open' and half_opened(breaker, now) or breaker
+end
+local function read_breaker(service)
+  local stored = redis.call('HGET', base .. 'breakers', service)
+  return stored and cjson.decode(stored)
+end
+local function store_breaker(service, stored)
+  redis.call('HSET', base .. 'breakers', service, cjson.encode(stored))
+end
+local function write_breaker(service, stored)
+  store_breaker(service, stored)
+  set_gate(service, breaker_starts_at(stored.breaker, now, stored.settings))
+end
+local function define_breaker(service, settings)
+  local stored = read_breaker(service) or { breaker = new_breaker(now) }
+  stored.settings = cjson.decode(settings)
+  write_breaker(service, stored)
+end
+local function set_breaker(service, mode, by, settings)
+  local stored = read_breaker(service) or { breaker = new_breaker(now), settings = cjson.decode(settings) }
+  if stored.breaker.mode ~= mode then
+    local after = with_mode(stored.breaker, mode, now)
+    write_breaker(service, { breaker = after, settings = stored.settings, setBy = { by = by, at = now } })
+  end
+end
+local function remove_breaker(service)
+  redis.call('HDEL', base .. 'breakers', service)
+  set_gate(service, now)
+end
+local function refresh_breaker(service)
+  local stored = read_breaker(service)
+  set_gate(service, stored and breaker_starts_at(stored.breaker, now, stored.settings) or now)
+end
+local function admit_to(service)
+  local stored = read_breaker(service)
+  if not stored then
+    return 0
+  end
+  stored.breaker = admit_start(stored.breaker, now, stored.settings)
+  if stored.breaker.state == 'half_open' then
+    write_breaker(service, stored)
+  end
+  return stored.breaker.generation
+end
+local function record_breaker_call(service, call, random)
+  local stored = read_breaker(service)
+  local was_closed = stored and stored.breaker.state == 'closed'
+  local after = stored and record_call(stored.breaker, call, now, stored.settings, random)
+  if not after then
+    return
+  end
+  stored.breaker = after
+  if was_closed and after.state == 'closed' then
+    store_breaker(service, stored)
+  else
+    write_breaker(service, stored)
+  end
+end
+`
+
 export const DECODE_JSON = `
 local function decode_json(text)
   return cjson.decode((string.gsub(text, '\\\\u[dD][89a-fA-F]%x%x', '\\\\ufffd')))
@@ -161,6 +320,288 @@ local function remember_forwarded(task)
   if count >= FULL and digits < MAX_DIGITS then
     note_digits(noted, now, used .. digits + 1)
   end
+end
+`
+
+export const GATES = `
+local created_gates
+local function gates()
+  if created_gates then
+    return created_gates
+  end
+local function whole(number)
+  return string.format('%.0f', number)
+end
+local function micros()
+  local time = redis.call('TIME')
+  return time[1] * 1000000 + time[2]
+end
+local function millis()
+  return math.floor(micros() / 1000)
+end
+local function resume_lane(name, pass)
+  redis.call('ZREM', base .. 'blocked-lanes', name)
+  local first = redis.call('ZRANGE', base .. 'turns', 0, 0, 'WITHSCORES')
+  local time = redis.call('HGET', base .. 'turn-state', 'time')
+  redis.call('ZADD', base .. 'turns', math.max(pass, first[2] or 0, time or 0), name)
+  if redis.call('ZSCORE', base .. 'lanes', name) then
+    redis.call('ZADD', base .. 'marker', '0', '0')
+  end
+end
+local function wake_first(need)
+  local first, ticket = unpack(redis.call('ZRANGE', base .. 'need-waiters:' .. need, 0, 0, 'WITHSCORES'))
+  if first and redis.call('ZREM', base .. 'blocked-lanes', first) == 1 then
+    redis.call('ZADD', base .. 'turns', ticket, first)
+    redis.call('ZADD', base .. 'marker', '0', '0')
+  end
+end
+  local KIND = 'service:'
+  local ENTRY = '\\30' .. KIND
+  local now, set_gate = millis(), nil
+local BUCKETS, OPEN_JITTER, ROUNDING = 10, 0.1, 1e-9
+local function new_breaker(now)
+  return { state = 'closed', mode = 'auto', generation = 0, since = now, buckets = {} }
+end
+local function next_breaker(breaker, state, now)
+  return { state = state, mode = breaker.mode, generation = breaker.generation + 1, since = now }
+end
+local function half_opened(breaker, at)
+  local after = next_breaker(breaker, 'half_open', at)
+  after.from, after.openings = after.generation, breaker.openings
+  after.started, after['until'], after.succeeded = 0, 'none', 0
+  return after
+end
+local function closed(breaker, now)
+  local after = next_breaker(breaker, 'closed', now)
+  after.buckets = {}
+  return after
+end
+local function open_ms(openings, settings)
+  return math.min(settings.openMs * 2 ^ (openings - 1), settings.maxOpenMs)
+end
+local function opened(breaker, openings, now, settings, random)
+  local after = next_breaker(breaker, 'open', now)
+  after['until'] = now + math.ceil(open_ms(openings, settings) * (1 + OPEN_JITTER * random))
+  after.openings = openings
+  return after
+end
+local function has_passed(ends_at, now, settings)
+  return ends_at <= now or ends_at - now > settings.maxOpenMs * (1 + OPEN_JITTER) + 1
+end
+local function advance(breaker, now, settings)
+  local ends_at = breaker['until']
+  if not ends_at or ends_at == 'none' or not has_passed(ends_at, now, settings) then
+    return breaker
+  end
+  if breaker.state == 'open' then
+    return half_opened(breaker, math.min(ends_at, now))
+  end
+  breaker.generation, breaker.started, breaker['until'] = breaker.generation + 1, 0, 'none'
+  return breaker
+end
+local function breaker_starts_at(breaker, now, settings)
+  local current = advance(breaker, now, settings)
+  local is_probed = current.state == 'half_open' and current.started < settings.probes
+  return (current.state == 'closed' or is_probed) and now or current['until']
+end
+local function admit_start(breaker, now, settings)
+  local current = advance(breaker, now, settings)
+  if current.state == 'half_open' then
+    if current['until'] == 'none' then
+      current['until'] = now + open_ms(current.openings, settings)
+    end
+    current.started = current.started + 1
+  end
+  return current
+end
+local function count_call(breaker, call, now, settings)
+  local length = math.ceil(settings.windowMs / BUCKETS)
+  local current = math.floor(now / length) * length
+  local name = string.format('%.0f', current)
+  local own = breaker.buckets[name] or { 0, 0, 0 }
+  local kept, calls, failures, slow = {}, 0, 0, 0
+  kept[name] = { own[1] + 1, own[2] + (call.failed and 1 or 0), own[3] + (call.slow and 1 or 0) }
+  for at, bucket in pairs(breaker.buckets) do
+    local is_in_window = tonumber(at) <= current and tonumber(at) > current - BUCKETS * length
+    kept[at] = kept[at] or is_in_window and bucket or nil
+  end
+  for _, bucket in pairs(kept) do
+    calls, failures, slow = calls + bucket[1], failures + bucket[2], slow + bucket[3]
+  end
+  breaker.buckets = kept
+  return calls >= settings.minimumCalls
+    and (failures / calls >= settings.failureRate - ROUNDING or slow / calls >= settings.slowCallRate - ROUNDING)
+end
+local function record_call(breaker, call, now, settings, random)
+  if breaker.state == 'closed' and call.generation == breaker.generation then
+    local is_exceeded = count_call(breaker, call, now, settings)
+    return is_exceeded and breaker.mode == 'auto' and opened(breaker, 1, now, settings, random) or breaker
+  end
+  if breaker.state ~= 'half_open' or call.generation < breaker.from then
+    return nil
+  end
+  if call.failed or call.slow then
+    return opened(breaker, breaker.openings + 1, now, settings, random)
+  end
+  breaker.succeeded = breaker.succeeded + 1
+  return breaker.succeeded >= settings.probes and closed(breaker, now) or breaker
+end
+local function with_mode(breaker, mode, now)
+  breaker.mode = mode
+  if mode == 'open' then
+    local after = next_breaker(breaker, 'open', now)
+    after['until'], after.openings = 'none', breaker.openings or 1
+    return after
+  end
+  if mode == 'closed' then
+    return breaker.state == 'closed' and breaker or closed(breaker, now)
+  end
+  return breaker.state == 'open' and half_opened(breaker, now) or breaker
+end
+local function read_breaker(service)
+  local stored = redis.call('HGET', base .. 'breakers', service)
+  return stored and cjson.decode(stored)
+end
+local function store_breaker(service, stored)
+  redis.call('HSET', base .. 'breakers', service, cjson.encode(stored))
+end
+local function write_breaker(service, stored)
+  store_breaker(service, stored)
+  set_gate(service, breaker_starts_at(stored.breaker, now, stored.settings))
+end
+local function define_breaker(service, settings)
+  local stored = read_breaker(service) or { breaker = new_breaker(now) }
+  stored.settings = cjson.decode(settings)
+  write_breaker(service, stored)
+end
+local function set_breaker(service, mode, by, settings)
+  local stored = read_breaker(service) or { breaker = new_breaker(now), settings = cjson.decode(settings) }
+  if stored.breaker.mode ~= mode then
+    local after = with_mode(stored.breaker, mode, now)
+    write_breaker(service, { breaker = after, settings = stored.settings, setBy = { by = by, at = now } })
+  end
+end
+local function remove_breaker(service)
+  redis.call('HDEL', base .. 'breakers', service)
+  set_gate(service, now)
+end
+local function refresh_breaker(service)
+  local stored = read_breaker(service)
+  set_gate(service, stored and breaker_starts_at(stored.breaker, now, stored.settings) or now)
+end
+local function admit_to(service)
+  local stored = read_breaker(service)
+  if not stored then
+    return 0
+  end
+  stored.breaker = admit_start(stored.breaker, now, stored.settings)
+  if stored.breaker.state == 'half_open' then
+    write_breaker(service, stored)
+  end
+  return stored.breaker.generation
+end
+local function record_breaker_call(service, call, random)
+  local stored = read_breaker(service)
+  local was_closed = stored and stored.breaker.state == 'closed'
+  local after = stored and record_call(stored.breaker, call, now, stored.settings, random)
+  if not after then
+    return
+  end
+  stored.breaker = after
+  if was_closed and after.state == 'closed' then
+    store_breaker(service, stored)
+  else
+    write_breaker(service, stored)
+  end
+end
+  local function wake_held_up(limiter)
+    for _, need in ipairs(redis.call('ZRANGEBYLEX', base .. 'waited-needs', '[permits:', '+')) do
+      local first = redis.call('ZRANGE', base .. 'need-waiters:' .. need, 0, 0)[1]
+      if first and string.find(first, limiter .. '=', 1, true) then
+        wake_first(need)
+      end
+    end
+  end
+  function set_gate(service, starts_at)
+    local times, limiter = base .. 'lane-times', KIND .. service
+    local has_lanes = redis.call('EXISTS', base .. 'turn-state') == 1
+    if starts_at == now then
+      if redis.call('HDEL', base .. 'capacities', limiter) == 1 and has_lanes then
+        redis.call('ZADD', times, whole(now), ENTRY .. service)
+        redis.call('ZADD', base .. 'marker', '0', '0')
+      end
+      return
+    end
+    if redis.call('HSET', base .. 'capacities', limiter, '0') == 1 then
+      wake_held_up(limiter)
+    end
+    if starts_at == 'none' then
+      redis.call('ZREM', times, ENTRY .. service)
+    elseif has_lanes then
+      redis.call('ZADD', times, whole(starts_at), ENTRY .. service)
+      redis.call('ZADD', base .. 'marker', 'LT', whole(starts_at), '1')
+    end
+  end
+  local function admit(id, needs)
+    local admitted = {}
+    for service in string.gmatch(needs, KIND .. '([^=]+)=') do
+      admitted[service] = admit_to(service)
+    end
+    if next(admitted) then
+      redis.call('HSET', base .. id, 'admitted', cjson.encode(admitted))
+    end
+  end
+  local function count_calls(id, calls)
+    local admitted = cjson.decode(redis.call('HGET', base .. id, 'admitted') or '{}')
+    for _, each in ipairs(cjson.decode(calls)) do
+      local service, failed, slow, random = unpack(each)
+      if admitted[service] then
+        local call = { generation = admitted[service], failed = failed, slow = slow }
+        record_breaker_call(service, call, random)
+      end
+    end
+  end
+  local function note(need)
+    local service = string.match(need, '^' .. KIND .. '(.*)=')
+    if service and not redis.call('ZSCORE', base .. 'lane-times', ENTRY .. service) then
+      refresh_breaker(service)
+    end
+  end
+  local function resume(entry, most)
+    local service = string.match(entry, '^' .. ENTRY .. '([^=]*)$')
+    if not service then
+      return
+    end
+    refresh_breaker(service)
+    if redis.call('HEXISTS', base .. 'capacities', KIND .. service) == 1 then
+      return
+    end
+    local need = KIND .. service .. '=1'
+    local lanes = redis.call('ZPOPMIN', base .. 'need-waiters:' .. need, most)
+    for i = 1, #lanes, 2 do
+      local pass = redis.call('ZSCORE', base .. 'blocked-lanes', lanes[i])
+      if pass then
+        resume_lane(lanes[i], pass)
+      end
+    end
+    if redis.call('EXISTS', base .. 'need-waiters:' .. need) == 1 then
+      redis.call('ZADD', base .. 'lane-times', whole(now), entry)
+      redis.call('ZADD', base .. 'marker', '0', '0')
+    else
+      redis.call('ZREM', base .. 'lane-times', entry)
+      redis.call('ZREM', base .. 'waited-needs', need)
+    end
+  end
+  created_gates = {
+    define = define_breaker,
+    set = set_breaker,
+    remove = remove_breaker,
+    admit = admit,
+    count_calls = count_calls,
+    note = note,
+    resume = resume,
+  }
+  return created_gates
 end
 `
 
@@ -472,6 +913,184 @@ local function was_removed(task)
 end
 `
 
+export const RETRY_BUDGET = `
+local function whole(number)
+  return string.format('%.0f', number)
+end
+local function micros()
+  local time = redis.call('TIME')
+  return time[1] * 1000000 + time[2]
+end
+local function millis()
+  return math.floor(micros() / 1000)
+end
+local GAP, MOVED_UP = 5, 20
+local DELAYED_STEP = 0x1000
+local function held_retry(member)
+  local backoff_ends_at, due, id = string.match(member, '^(%d+) (%d+) (.*)$')
+  local score = redis.call('ZSCORE', base .. 'retrying', id)
+  if score and math.floor(score / DELAYED_STEP) == tonumber(due) then
+    return tonumber(backoff_ends_at), tonumber(due), id
+  end
+  return nil
+end
+local function hold_retry(line, id, backoff_ends_at, starts_at, slot_at)
+  redis.call('ZADD', line, slot_at, string.format('%.0f %.0f %s', backoff_ends_at, starts_at, id))
+end
+local function change_start(id, due, starts_at)
+  if starts_at == due then
+    return false
+  end
+  for _, set in ipairs({ 'delayed', 'retrying' }) do
+    redis.call('ZADD', base .. set, whole(starts_at * DELAYED_STEP), id)
+  end
+  redis.call('XADD', base .. 'events', '*', 'event', 'delayed', 'jobId', id, 'delay', whole(starts_at))
+  return true
+end
+local function release_retry(line, now)
+  local first = redis.call('ZPOPMIN', line)[1]
+  if not first then
+    return false
+  end
+  local backoff_ends_at, due, id = held_retry(first)
+  if not id then
+    return true, false
+  end
+  return true, true, change_start(id, due, math.max(now, backoff_ends_at))
+end
+local function move_up(line, from, interval)
+  local slot_at = redis.call('ZRANGE', line, 0, 0, 'WITHSCORES')[2]
+  if not slot_at or slot_at - from < GAP * interval then
+    return 0
+  end
+  local moved = 0
+  for _, member in ipairs(redis.call('ZRANGE', line, 0, MOVED_UP - 1)) do
+    local backoff_ends_at, due, id = held_retry(member)
+    redis.call('ZREM', line, member)
+    if id then
+      local starts_at = math.max(backoff_ends_at, math.min(math.ceil(from), due))
+      hold_retry(line, id, backoff_ends_at, starts_at, from)
+      moved = moved + (change_start(id, due, starts_at) and 1 or 0)
+      from = from + interval
+    end
+  end
+  return moved
+end
+local BUDGET_WINDOW_S, MAX_RELEASED = 10, 100
+local BUDGET_WINDOW_MS = BUDGET_WINDOW_S * 1000
+local MAX_EXAMINED = 1000
+local function read_budget(budget, counts)
+  local stored = redis.call('HGETALL', budget.key)
+  for i = 1, #stored, 2 do
+    local field, value = stored[i], tonumber(stored[i + 1])
+    local kind, second = string.match(field, '^(%l)(%d+)$')
+    if not kind then
+      budget[field] = value
+    elseif tonumber(second) <= budget.second - BUDGET_WINDOW_S then
+      table.insert(budget.forgotten, field)
+    elseif kind == 'a' then
+      budget.attempts = budget.attempts + value
+    else
+      budget.by_ratio = budget.by_ratio + value
+    end
+  end
+  for age, count in string.gmatch(counts, '(%d+):(%d+)') do
+    if tonumber(age) < BUDGET_WINDOW_S then
+      budget.attempts = budget.attempts + count
+      redis.call('HINCRBY', budget.key, 'a' .. whole(budget.second - age), count)
+    end
+  end
+end
+local function open_budget(packed, now)
+  local task, ratio, interval, latest, counts = string.match(packed, '^(%S+) (%S+) (%S+) (%S+)(.*)$')
+  local max = math.max(1, BUDGET_WINDOW_MS / interval)
+  local budget = { key = base .. 'retry-budget:' .. task, line = base .. 'held-retries:' .. task }
+  budget.ratio, budget.interval, budget.latest = tonumber(ratio), tonumber(interval), tonumber(latest) or math.huge
+  budget.now, budget.second, budget.max = now, math.floor(now / 1000), max
+  budget.attempts, budget.by_ratio, budget.allowed, budget.forgotten = 0, 0, 0, {}
+  budget.tokens, budget.at = max, now
+  read_budget(budget, counts)
+  local begun = redis.call('ZREMRANGEBYSCORE', budget.line, '-inf', whole(now))
+  budget.tokens = math.min(max, budget.tokens + math.max(0, now - budget.at) / budget.interval - begun)
+  return budget
+end
+local function ratio_allows(budget)
+  return budget.ratio * budget.attempts - budget.by_ratio - budget.allowed >= 1 - 1e-6
+end
+local function may_retry(budget)
+  return ratio_allows(budget) or budget.tokens >= 1 - 1e-6
+end
+local function spend(budget)
+  if ratio_allows(budget) then
+    budget.allowed = budget.allowed + 1
+  else
+    budget.tokens = budget.tokens - 1
+  end
+end
+local function next_token_at(budget)
+  return budget.now + (budget.tokens < 1 and 1 - budget.tokens or 1) * budget.interval
+end
+local function release_held(budget)
+  local released, examined, moved = 0, 0, 0
+  while released < MAX_RELEASED and examined < MAX_EXAMINED and may_retry(budget) do
+    local is_found, was_held, is_earlier = release_retry(budget.line, budget.now)
+    if not is_found then
+      break
+    end
+    examined = examined + 1
+    if was_held then
+      spend(budget)
+      released, moved = released + 1, moved + (is_earlier and 1 or 0)
+    end
+  end
+  return moved + move_up(budget.line, next_token_at(budget), budget.interval)
+end
+local function store_budget(budget)
+  local key, line, now = budget.key, budget.line, budget.now
+  if #budget.forgotten > 0 then
+    redis.call('HDEL', key, unpack(budget.forgotten))
+  end
+  if budget.allowed > 0 then
+    redis.call('HINCRBY', key, 'r' .. whole(budget.second), budget.allowed)
+  end
+  redis.call('HSET', key, 'tokens', string.format('%.9f', budget.tokens), 'at', whole(math.max(budget.at, now)))
+  local last = redis.call('ZREVRANGE', line, 0, 0, 'WITHSCORES')[2]
+  local life = math.ceil(math.max(0, (last or now) - now)) + 2 * BUDGET_WINDOW_MS
+  redis.call('PEXPIRE', key, life)
+  if last then
+    redis.call('PEXPIRE', line, life)
+  end
+end
+local function admit_retry(packed, now, id, backoff_ends_at)
+  local budget = open_budget(packed, now)
+  release_held(budget)
+  local starts_at = backoff_ends_at
+  local last = redis.call('ZREVRANGE', budget.line, 0, 0, 'WITHSCORES')[2]
+  if not last and may_retry(budget) then
+    spend(budget)
+  else
+    local slot_at = last and last + budget.interval or next_token_at(budget)
+    starts_at = math.max(backoff_ends_at, math.min(math.ceil(slot_at), budget.latest))
+    hold_retry(budget.line, id, backoff_ends_at, starts_at, slot_at)
+  end
+  store_budget(budget)
+  return starts_at
+end
+local function end_retry(packed, now, is_completed)
+  local budget = open_budget(packed, now)
+  if is_completed then
+    budget.tokens = math.min(budget.max, budget.tokens + 1)
+  end
+  local moved = release_held(budget)
+  store_budget(budget)
+  local first = moved > 0 and redis.call('ZRANGE', base .. 'delayed', 0, 0, 'WITHSCORES')[2]
+  if first then
+    redis.call('ZADD', base .. 'marker', whole(math.floor(first / DELAYED_STEP)), '1')
+  end
+  return moved
+end
+`
+
 export const STORED_REPLY = `
 local function stored_reply(key, request)
   local stored = redis.call('GET', key)
@@ -712,6 +1331,312 @@ local is_new = redis.call('ZADD', producers, whole(now), producer)
 redis.call('PEXPIRE', producers, silence)
 local info = redis.pcall('INFO', 'memory')
 return { type(info) == 'string' and info or '', redis.call('ZCARD', producers), is_new }
+`,
+})
+
+/**
+ * Stores the circuit breakers that the catalogue of a worker contains.
+ */
+export const defineBreakersScript = luaScript<'stored', 'base' | 'replaces', void>({
+  name: 'define-breakers',
+  keys: ['stored'],
+  args: ['base', 'replaces'],
+  lua: `#!lua flags=allow-oom
+local stored = KEYS[1]
+local base, replaces = ARGV[1], ARGV[2]
+local created_gates
+local function gates()
+  if created_gates then
+    return created_gates
+  end
+local function whole(number)
+  return string.format('%.0f', number)
+end
+local function micros()
+  local time = redis.call('TIME')
+  return time[1] * 1000000 + time[2]
+end
+local function millis()
+  return math.floor(micros() / 1000)
+end
+local function resume_lane(name, pass)
+  redis.call('ZREM', base .. 'blocked-lanes', name)
+  local first = redis.call('ZRANGE', base .. 'turns', 0, 0, 'WITHSCORES')
+  local time = redis.call('HGET', base .. 'turn-state', 'time')
+  redis.call('ZADD', base .. 'turns', math.max(pass, first[2] or 0, time or 0), name)
+  if redis.call('ZSCORE', base .. 'lanes', name) then
+    redis.call('ZADD', base .. 'marker', '0', '0')
+  end
+end
+local function wake_first(need)
+  local first, ticket = unpack(redis.call('ZRANGE', base .. 'need-waiters:' .. need, 0, 0, 'WITHSCORES'))
+  if first and redis.call('ZREM', base .. 'blocked-lanes', first) == 1 then
+    redis.call('ZADD', base .. 'turns', ticket, first)
+    redis.call('ZADD', base .. 'marker', '0', '0')
+  end
+end
+  local KIND = 'service:'
+  local ENTRY = '\\30' .. KIND
+  local now, set_gate = millis(), nil
+local BUCKETS, OPEN_JITTER, ROUNDING = 10, 0.1, 1e-9
+local function new_breaker(now)
+  return { state = 'closed', mode = 'auto', generation = 0, since = now, buckets = {} }
+end
+local function next_breaker(breaker, state, now)
+  return { state = state, mode = breaker.mode, generation = breaker.generation + 1, since = now }
+end
+local function half_opened(breaker, at)
+  local after = next_breaker(breaker, 'half_open', at)
+  after.from, after.openings = after.generation, breaker.openings
+  after.started, after['until'], after.succeeded = 0, 'none', 0
+  return after
+end
+local function closed(breaker, now)
+  local after = next_breaker(breaker, 'closed', now)
+  after.buckets = {}
+  return after
+end
+local function open_ms(openings, settings)
+  return math.min(settings.openMs * 2 ^ (openings - 1), settings.maxOpenMs)
+end
+local function opened(breaker, openings, now, settings, random)
+  local after = next_breaker(breaker, 'open', now)
+  after['until'] = now + math.ceil(open_ms(openings, settings) * (1 + OPEN_JITTER * random))
+  after.openings = openings
+  return after
+end
+local function has_passed(ends_at, now, settings)
+  return ends_at <= now or ends_at - now > settings.maxOpenMs * (1 + OPEN_JITTER) + 1
+end
+local function advance(breaker, now, settings)
+  local ends_at = breaker['until']
+  if not ends_at or ends_at == 'none' or not has_passed(ends_at, now, settings) then
+    return breaker
+  end
+  if breaker.state == 'open' then
+    return half_opened(breaker, math.min(ends_at, now))
+  end
+  breaker.generation, breaker.started, breaker['until'] = breaker.generation + 1, 0, 'none'
+  return breaker
+end
+local function breaker_starts_at(breaker, now, settings)
+  local current = advance(breaker, now, settings)
+  local is_probed = current.state == 'half_open' and current.started < settings.probes
+  return (current.state == 'closed' or is_probed) and now or current['until']
+end
+local function admit_start(breaker, now, settings)
+  local current = advance(breaker, now, settings)
+  if current.state == 'half_open' then
+    if current['until'] == 'none' then
+      current['until'] = now + open_ms(current.openings, settings)
+    end
+    current.started = current.started + 1
+  end
+  return current
+end
+local function count_call(breaker, call, now, settings)
+  local length = math.ceil(settings.windowMs / BUCKETS)
+  local current = math.floor(now / length) * length
+  local name = string.format('%.0f', current)
+  local own = breaker.buckets[name] or { 0, 0, 0 }
+  local kept, calls, failures, slow = {}, 0, 0, 0
+  kept[name] = { own[1] + 1, own[2] + (call.failed and 1 or 0), own[3] + (call.slow and 1 or 0) }
+  for at, bucket in pairs(breaker.buckets) do
+    local is_in_window = tonumber(at) <= current and tonumber(at) > current - BUCKETS * length
+    kept[at] = kept[at] or is_in_window and bucket or nil
+  end
+  for _, bucket in pairs(kept) do
+    calls, failures, slow = calls + bucket[1], failures + bucket[2], slow + bucket[3]
+  end
+  breaker.buckets = kept
+  return calls >= settings.minimumCalls
+    and (failures / calls >= settings.failureRate - ROUNDING or slow / calls >= settings.slowCallRate - ROUNDING)
+end
+local function record_call(breaker, call, now, settings, random)
+  if breaker.state == 'closed' and call.generation == breaker.generation then
+    local is_exceeded = count_call(breaker, call, now, settings)
+    return is_exceeded and breaker.mode == 'auto' and opened(breaker, 1, now, settings, random) or breaker
+  end
+  if breaker.state ~= 'half_open' or call.generation < breaker.from then
+    return nil
+  end
+  if call.failed or call.slow then
+    return opened(breaker, breaker.openings + 1, now, settings, random)
+  end
+  breaker.succeeded = breaker.succeeded + 1
+  return breaker.succeeded >= settings.probes and closed(breaker, now) or breaker
+end
+local function with_mode(breaker, mode, now)
+  breaker.mode = mode
+  if mode == 'open' then
+    local after = next_breaker(breaker, 'open', now)
+    after['until'], after.openings = 'none', breaker.openings or 1
+    return after
+  end
+  if mode == 'closed' then
+    return breaker.state == 'closed' and breaker or closed(breaker, now)
+  end
+  return breaker.state == 'open' and half_opened(breaker, now) or breaker
+end
+local function read_breaker(service)
+  local stored = redis.call('HGET', base .. 'breakers', service)
+  return stored and cjson.decode(stored)
+end
+local function store_breaker(service, stored)
+  redis.call('HSET', base .. 'breakers', service, cjson.encode(stored))
+end
+local function write_breaker(service, stored)
+  store_breaker(service, stored)
+  set_gate(service, breaker_starts_at(stored.breaker, now, stored.settings))
+end
+local function define_breaker(service, settings)
+  local stored = read_breaker(service) or { breaker = new_breaker(now) }
+  stored.settings = cjson.decode(settings)
+  write_breaker(service, stored)
+end
+local function set_breaker(service, mode, by, settings)
+  local stored = read_breaker(service) or { breaker = new_breaker(now), settings = cjson.decode(settings) }
+  if stored.breaker.mode ~= mode then
+    local after = with_mode(stored.breaker, mode, now)
+    write_breaker(service, { breaker = after, settings = stored.settings, setBy = { by = by, at = now } })
+  end
+end
+local function remove_breaker(service)
+  redis.call('HDEL', base .. 'breakers', service)
+  set_gate(service, now)
+end
+local function refresh_breaker(service)
+  local stored = read_breaker(service)
+  set_gate(service, stored and breaker_starts_at(stored.breaker, now, stored.settings) or now)
+end
+local function admit_to(service)
+  local stored = read_breaker(service)
+  if not stored then
+    return 0
+  end
+  stored.breaker = admit_start(stored.breaker, now, stored.settings)
+  if stored.breaker.state == 'half_open' then
+    write_breaker(service, stored)
+  end
+  return stored.breaker.generation
+end
+local function record_breaker_call(service, call, random)
+  local stored = read_breaker(service)
+  local was_closed = stored and stored.breaker.state == 'closed'
+  local after = stored and record_call(stored.breaker, call, now, stored.settings, random)
+  if not after then
+    return
+  end
+  stored.breaker = after
+  if was_closed and after.state == 'closed' then
+    store_breaker(service, stored)
+  else
+    write_breaker(service, stored)
+  end
+end
+  local function wake_held_up(limiter)
+    for _, need in ipairs(redis.call('ZRANGEBYLEX', base .. 'waited-needs', '[permits:', '+')) do
+      local first = redis.call('ZRANGE', base .. 'need-waiters:' .. need, 0, 0)[1]
+      if first and string.find(first, limiter .. '=', 1, true) then
+        wake_first(need)
+      end
+    end
+  end
+  function set_gate(service, starts_at)
+    local times, limiter = base .. 'lane-times', KIND .. service
+    local has_lanes = redis.call('EXISTS', base .. 'turn-state') == 1
+    if starts_at == now then
+      if redis.call('HDEL', base .. 'capacities', limiter) == 1 and has_lanes then
+        redis.call('ZADD', times, whole(now), ENTRY .. service)
+        redis.call('ZADD', base .. 'marker', '0', '0')
+      end
+      return
+    end
+    if redis.call('HSET', base .. 'capacities', limiter, '0') == 1 then
+      wake_held_up(limiter)
+    end
+    if starts_at == 'none' then
+      redis.call('ZREM', times, ENTRY .. service)
+    elseif has_lanes then
+      redis.call('ZADD', times, whole(starts_at), ENTRY .. service)
+      redis.call('ZADD', base .. 'marker', 'LT', whole(starts_at), '1')
+    end
+  end
+  local function admit(id, needs)
+    local admitted = {}
+    for service in string.gmatch(needs, KIND .. '([^=]+)=') do
+      admitted[service] = admit_to(service)
+    end
+    if next(admitted) then
+      redis.call('HSET', base .. id, 'admitted', cjson.encode(admitted))
+    end
+  end
+  local function count_calls(id, calls)
+    local admitted = cjson.decode(redis.call('HGET', base .. id, 'admitted') or '{}')
+    for _, each in ipairs(cjson.decode(calls)) do
+      local service, failed, slow, random = unpack(each)
+      if admitted[service] then
+        local call = { generation = admitted[service], failed = failed, slow = slow }
+        record_breaker_call(service, call, random)
+      end
+    end
+  end
+  local function note(need)
+    local service = string.match(need, '^' .. KIND .. '(.*)=')
+    if service and not redis.call('ZSCORE', base .. 'lane-times', ENTRY .. service) then
+      refresh_breaker(service)
+    end
+  end
+  local function resume(entry, most)
+    local service = string.match(entry, '^' .. ENTRY .. '([^=]*)$')
+    if not service then
+      return
+    end
+    refresh_breaker(service)
+    if redis.call('HEXISTS', base .. 'capacities', KIND .. service) == 1 then
+      return
+    end
+    local need = KIND .. service .. '=1'
+    local lanes = redis.call('ZPOPMIN', base .. 'need-waiters:' .. need, most)
+    for i = 1, #lanes, 2 do
+      local pass = redis.call('ZSCORE', base .. 'blocked-lanes', lanes[i])
+      if pass then
+        resume_lane(lanes[i], pass)
+      end
+    end
+    if redis.call('EXISTS', base .. 'need-waiters:' .. need) == 1 then
+      redis.call('ZADD', base .. 'lane-times', whole(now), entry)
+      redis.call('ZADD', base .. 'marker', '0', '0')
+    else
+      redis.call('ZREM', base .. 'lane-times', entry)
+      redis.call('ZREM', base .. 'waited-needs', need)
+    end
+  end
+  created_gates = {
+    define = define_breaker,
+    set = set_breaker,
+    remove = remove_breaker,
+    admit = admit,
+    count_calls = count_calls,
+    note = note,
+    resume = resume,
+  }
+  return created_gates
+end
+local defined = {}
+for i = 3, #ARGV, 2 do
+  defined[ARGV[i]] = true
+  if replaces == '1' or redis.call('HEXISTS', stored, ARGV[i]) == 0 then
+    gates().define(ARGV[i], ARGV[i + 1])
+  end
+end
+if replaces == '1' then
+  for _, service in ipairs(redis.call('HKEYS', stored)) do
+    if not defined[service] then
+      gates().remove(service)
+    end
+  end
+end
 `,
 })
 

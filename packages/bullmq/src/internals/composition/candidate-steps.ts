@@ -7,7 +7,6 @@
 // takes about 1 µs for each candidate that does not wait, and 3 µs for one that waits but may not start, because
 // it examines each lane once. It then removes one task from the list of waiting tasks. To find the task,
 // Redis passes all tasks that are older, which takes it about 1 ms for every 100,000 of them.
-import { ADMIT, NOTE_SERVICES } from '../../breakers/gate-steps.ts'
 import { NEWEST } from '../status/places.ts'
 import { ACTIVE_OF_KEY, leaveTurns, READ_LIMITS } from '../turns/key-concurrency.ts'
 import { CHECK_RATE, COUNT_START_OF_RATE, resumeDue, STORE_TIME } from '../turns/key-rate.ts'
@@ -51,7 +50,11 @@ export const TAKE_CANDIDATE = `${LEAVE_LANE}
     ${splitName('name')}
     if needs then
       if not take then${LIMITERS}
-      end${NOTE_SERVICES}
+      end
+      for need in string.gmatch(needs, 'service:[^,]+') do
+        if not noted[need] and call('HEXISTS', base .. 'capacities', string.match(need, '^[^=]+')) == 1 then gates().note(need) end
+        noted[need] = true
+      end
     end
     if key ~= '' then
     ${READ_LIMITS}
@@ -88,7 +91,8 @@ export const TAKE_CANDIDATE = `${LEAVE_LANE}
           if lane and has_lanes and leave_lane(lane, id) then
             ${COUNT_START}
             ${splitName(nameIn('lane'))}
-            if has_limits or needs then is_at_limit(lane, true) end${ADMIT}
+            if has_limits or needs then is_at_limit(lane, true) end
+            if needs and string.find(needs, 'service:', 1, true) then gates().admit(id, needs) end
             jobId = id
             break
           end

@@ -12,12 +12,10 @@
 // of these instead, after the same script has committed the previous attempt's end, and before it reads the job's data. If nothing is
 // taken, BullMQ continues as if the list and the set were empty.
 import { createRequire } from 'node:module'
-import { OPEN_GATES } from '../../breakers/gate-steps.ts'
 import { RESERVED_IDS } from '../../keys.ts'
-import { admitRetry, finishRetry } from '../../retry-budget/retry-budget-steps.ts'
 import { REMOVE_ENDED } from '../../scripts/includes/ended-tasks/remove-ended.ts'
 import { shebang } from '../../scripts/script.ts'
-import { ATTEMPT_RECORDS, FENCE, TASK_EVENTS } from '../../store/scripts.ts'
+import { ATTEMPT_RECORDS, FENCE, GATES, RETRY_BUDGET, TASK_EVENTS } from '../../store/scripts.ts'
 import { COUNT_DEATH, POSTPONE, retryInQuarantine, storeSurvival, withReturns } from '../quarantine-steps.ts'
 import { OPEN_INDEX, WATCHED, type WatchedCommand } from '../status/status-index.ts'
 import { COUNT_ACTIVE, LEFT_ACTIVE, withLeaves } from '../turns/key-concurrency.ts'
@@ -140,7 +138,7 @@ const STEPS: Readonly<Record<string, Steps>> = {
      * those with this task's new status. Tasks that ended before `keptSince` (ms since 1970) are removed, as are all but the
      * newest `keptCount`. Both are '' unless this end also removes old tasks (see {@link ENDS_PER_REMOVAL}). `attempt`: the
      * fencing token of the attempt. `rule`: the id of the cancel rule because of which the task ends. `budget`: see
-     * ../../retry-budget/retry-budget-steps.ts. `fingerprint`: the kind of error that made the task dead
+     * ../../store/lua/includes/retry-budget.lua. `fingerprint`: the kind of error that made the task dead
      * (../status/stored-kind.ts); '' unless the task is dead. `events`: see ../../store/lua/includes/task-events.lua.
      * `followUps`: the lines of the follow-ups that the handler has added (../../store/lua/includes/outbox.lua). `candidates`: see
      * ./candidate-steps.ts.
@@ -161,8 +159,9 @@ if (keptSince ~= '' or keptCount ~= '') and (${SUCCEEDED}) then
   local status = ARGV[5] == 'completed' and 'completed' or part ~= '' and part or 'dead'
   remove_ended(index, base, status, keptSince, keptCount, ${2 * ENDS_PER_REMOVAL})
 end
-if budget ~= '' and not (${SUCCEEDED}) then budget = '' end
-${finishRetry({ now: 'ARGV[2]', isCompleted: `ARGV[5] == 'completed'` })}
+if budget ~= '' and (${SUCCEEDED}) then${RETRY_BUDGET}
+  end_retry(budget, tonumber(ARGV[2]), ARGV[5] == 'completed')
+end
 ${addEventsOf('ARGV[1]')}
 if index.unkept == ARGV[1] then${REMOVE_ENDED}
   remove_ended_task(index, base, ARGV[5] == 'completed' and 'completed' or part, ARGV[1])
@@ -173,17 +172,21 @@ end`,
   moveToDelayed: {
     last: 'calls',
     /**
-     * `budget`: see ../../retry-budget/retry-budget-steps.ts. `survival`: see ../quarantine-steps.ts. `returns`: '1' if the task was
+     * `budget`: see ../../store/lua/includes/retry-budget.lua. `survival`: see ../quarantine-steps.ts. `returns`: '1' if the task was
      * not started because it has no place in quarantine. `events`: see ../../store/lua/includes/task-events.lua. `candidates`: see
      * ./candidate-steps.ts.
      */
     extra: ['budget', 'survival', 'returns', 'events', 'candidates'],
     adapt: withFetch,
+    // If the task's lock does not have the token, BullMQ refuses the move, so the budget stays as it is.
     // BullMQ's argument is "0" if the move counts an attempt. A task that has no place in quarantine keeps its kind of status.
     before: `
 local is_retry = ARGV[6] == '0' or returns == '1' and (tonumber(call('HGET', KEYS[5], 'atm')) or 0) > 0
 index.into.delayed = is_retry and 'retrying' or 'scheduled'
-${admitRetry({ id: 'ARGV[3]', now: 'ARGV[2]', delay: 'ARGV[5]', lock: `KEYS[5] .. ':lock'`, token: 'ARGV[4]' })}`,
+if budget ~= '' and call('GET', KEYS[5] .. ':lock') == ARGV[4] then${RETRY_BUDGET}
+  local now = tonumber(ARGV[2])
+  ARGV[5] = string.format('%.0f', admit_retry(budget, now, ARGV[3], now + ARGV[5]) - now)
+end`,
     after: `${confirmResentFields('KEYS[5]', 'ARGV[7]')}${noteReturnOf('ARGV[3]')}
 if ${SUCCEEDED} then
   ${storeSurvival('KEYS[5]')}
@@ -328,7 +331,7 @@ local call = redis.call
 ${OPEN_INDEX}
 ${name === 'moveStalledJobsToWait' ? `${FENCE}${ATTEMPT_RECORDS}${TASK_EVENTS}` : ''}
 ${TAKES_OUT.includes(name) ? 'local left_lane, left_active' : ''}${FETCHES.includes(name) ? 'local may_be_uncounted, is_last_start, is_turn_of_others, features_at_end' : ''}
-${FETCHES.includes(name) || last !== undefined ? OPEN_GATES : ''}
+${FETCHES.includes(name) || last !== undefined ? GATES : ''}
 local function bullmq()
 ${textWith(steps, script)}
 end

@@ -14,20 +14,13 @@ export function encodeCalls(calls: readonly ServiceCall[], random: Random): stri
 const REMOVED_FROM_ACTIVE = /local (numRemovedElements|removed) = rcall\("LREM", KEYS\[[12]\], -1, (jobId|ARGV\[4\])\)/
 
 /**
- * Returns the text of a script, so that it counts the calls of the attempt that it ends. The text needs `open_gates`
- * (../../breakers/gate-steps.ts).
+ * Returns the text of a script, so that it counts the calls of the attempt that it ends. The text needs `gates`
+ * (../../store/lua/includes/gates.lua).
  */
 export function withEndedCalls(text: string): string {
   return text.replace(
     REMOVED_FROM_ACTIVE,
     (line, count: string, id: string) => `${line}
-if calls ~= '' and ${count} > 0 then
-  local breakers = open_gates()
-  local admitted = cjson.decode(call('HGET', base .. ${id}, 'admitted') or '{}')
-  for _, each in ipairs(cjson.decode(calls)) do
-    local service, failed, slow, random = unpack(each)
-    if admitted[service] then breakers.record(service, admitted[service], failed, slow, random) end
-  end
-end`,
+if calls ~= '' and ${count} > 0 then gates().count_calls(${id}, calls) end`,
   )
 }

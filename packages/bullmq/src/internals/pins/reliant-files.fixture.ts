@@ -55,7 +55,7 @@ const BY_SCRIPT: Readonly<Record<string, readonly string[]>> = {
     CLOCK,
     'internals/status/places.ts',
     'processor.ts',
-    'retry-budget/retry-budget-steps.ts',
+    'store/lua/includes/retry-budget.lua',
   ],
   moveJobFromActiveToWait: [COMPOSED, TURNS, ...LIMITS, BACKEND, COMMITS, RESENT, 'processor.ts'],
   moveStalledJobsToWait: [

@@ -14,7 +14,6 @@
 //
 // A start is never given back. A task that is requeued has used its share, so a key starts no more than its rate
 // allows, whatever ends its attempts.
-import { resumeService } from '../../breakers/gate-steps.ts'
 import { resume } from './key-concurrency.ts'
 import { CHECK_THROTTLE } from './key-throttle.ts'
 
@@ -28,7 +27,8 @@ export const resumeDue = (now: string, most: number): string => `
       local pass = call('ZSCORE', base .. 'blocked-lanes', name)
       if pass then
       ${resume()}
-      end${resumeService(most)}
+      end
+      if string.find(name, '^\\30service:') then gates().resume(name, ${most}) end
     end`
 
 /**

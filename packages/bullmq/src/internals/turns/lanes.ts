@@ -40,7 +40,7 @@ export function keyOfLane(lane: string | undefined): string | undefined {
   return lane === undefined ? undefined : keyIn(lane.slice(lane.indexOf(' ') + 1))
 }
 
-/** A task needs 1 of each service on which it depends (../../breakers/gate-steps.ts). */
+/** A task needs 1 of each service on which it depends (../../store/lua/includes/gates.lua). */
 const toNeed = (service: string): Need => ({ limiter: `service:${service}`, amount: 1 })
 
 /** The Lua expression for a lane's list. `name` is a Lua expression. */

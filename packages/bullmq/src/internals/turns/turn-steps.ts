@@ -23,7 +23,6 @@
 //
 // One script looks at no more than 32 lanes, most of which are empty lanes whose turn has come. If it has found no task
 // by then although there is one, it adds BullMQ's marker, so that a worker fetches again.
-import { ADMIT, NOTE_SERVICE } from '../../breakers/gate-steps.ts'
 import { withCleanLanes } from './clean-lanes.ts'
 import { blockLane, COUNT_ONE, READ_LIMITS, UNCOUNT_ONE } from './key-concurrency.ts'
 import { CHECK_RATE, COUNT_START_OF_RATE, resumeDue, STORE_TIME } from './key-rate.ts'
@@ -135,7 +134,8 @@ export const TAKE_TURN = `
         else refused, time = refusals(name, key, needs, pass) end
       end
       if refused then
-        wait_for(name, refused, pass, time)${NOTE_SERVICE}
+        wait_for(name, refused, pass, time)
+        if string.find(refused[1], '^service:') then gates().note(refused[1]) end
       elseif is_at_limit and is_limited and not starts_at then
         ${waitForKey('pass', 'nil')}
       elseif is_at_limit then
@@ -165,7 +165,8 @@ export const TAKE_TURN = `
           local next_pass = math.max(pass, key_pass or pass) + 1 / ${weightIn('lane')}
           if key_pass or needs then call('ZADD', ${KEY_PASSES}, next_pass, key) end
           ${COUNT_START_OF_RATE}
-          if is_limited then take(needs) end${ADMIT}
+          if is_limited then take(needs) end
+          if needs and string.find(needs, 'service:', 1, true) then gates().admit(id, needs) end
           if limit and active_of_key >= limit and is_limited and not starts_at then
             ${waitForKey('next_pass', 'pass')}
           elseif starts_at or limit and active_of_key >= limit then

@@ -1,12 +1,12 @@
 // Applies a command to its queue's settings.
-import { BREAKER_SETTING } from '../../breakers/breaker-steps.ts'
-import { OPEN_GATES } from '../../breakers/gate-steps.ts'
+import { BREAKER_SETTING } from '../../breakers/stored-breaker.ts'
 import {
   CAPACITY_SETTING,
   DERIVE_LIMITS,
   DERIVE_LIMITS_OF_KEYS,
   KEY_LIMIT_SETTING,
 } from '../../internals/turns/derive-limits.ts'
+import { GATES } from '../../store/scripts.ts'
 import { defineScript } from '../script.ts'
 
 /**
@@ -65,10 +65,9 @@ end
 local function set_limit(name, value)
   if value == '' then redis.call('HDEL', settings, name) else redis.call('HSET', settings, name, value) end
 end
-local function set_breaker(service, value)
-  local call = redis.call${OPEN_GATES}
+local function set_breaker(service, value)${GATES}
   local given = cjson.decode(value)
-  open_gates().set(service, given.mode, given.by, given.settings)
+  gates().set(service, given.mode, given.by, given.settings)
 end
 for i = 5, #ARGV, 2 do
   local name, value = ARGV[i], ARGV[i + 1]

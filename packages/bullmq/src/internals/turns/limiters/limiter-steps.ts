@@ -6,7 +6,7 @@
 //   how many it needs.
 // - `task:reports.render`: the `concurrency` of a task definition. Each of its tasks needs 1.
 // - `service:smtp`: a circuit breaker. Its capacity is 0 while no task may start, and absent otherwise
-//   (../../../breakers/gate-steps.ts).
+//   (../../../store/lua/includes/gates.lua).
 //
 // The name of a lane contains what its tasks need (./needs.ts), so all tasks of a lane can start, or none of them.
 // These keys belong to the limiters of a queue (../../../keys.ts):

@@ -15,8 +15,8 @@ import { Redis } from 'ioredis'
 import { describe, expect, inject, it, onTestFinished } from 'vitest'
 import { DELAYED_SCORE_STEP } from '../internals/status/places.ts'
 import { defineScript, runScript } from '../scripts/script.ts'
+import { RETRY_BUDGET } from '../store/scripts.ts'
 import { type AttemptCounts, createAttemptCounts } from './attempt-counts.ts'
-import { withBudget } from './retry-budget-steps.ts'
 
 const TASK = 'model.task'
 const START = 1_700_000_000_000
@@ -28,23 +28,16 @@ const step = defineScript({
   keys: ['base'],
   args: ['budget', 'at', 'does', 'id', 'backoffEndsAt'],
   lua: `
-local call = redis.call
-local function watch(...)
-  local command, set, score, id = ...
-  call(command, base .. 'retrying', score, id)
-end
+if budget == '' then return end
+${RETRY_BUDGET}
 local result
-${withBudget(
-  'at',
-  `
-  if does == 'fail' then
-    result = opened.admit(id, tonumber(backoffEndsAt))
-    call('ZADD', base .. 'retrying', result * ${DELAYED_SCORE_STEP}, id)
-  else
-    call('ZREM', base .. 'retrying', id)
-    result = opened.finish(does == 'completed')
-  end`,
-)}
+if does == 'fail' then
+  result = admit_retry(budget, tonumber(at), id, tonumber(backoffEndsAt))
+  redis.call('ZADD', base .. 'retrying', result * ${DELAYED_SCORE_STEP}, id)
+else
+  redis.call('ZREM', base .. 'retrying', id)
+  result = end_retry(budget, tonumber(at), does == 'completed')
+end
 return result`,
   answer: (reply: unknown): number => Number(reply),
 })

@@ -6,36 +6,36 @@ import fc from 'fast-check'
 import { Redis } from 'ioredis'
 import { describe, expect, inject, it, onTestFinished } from 'vitest'
 import { defineScript, runScript } from '../scripts/script.ts'
-import { OPEN_BREAKERS } from './breaker-steps.ts'
+import { BREAKERS } from '../store/scripts.ts'
 import { decodeBreaker, encodeSettings } from './stored-breaker.ts'
 
 const START = 1_700_000_000_000
 const SERVICE = 'smtp'
 
-/** Runs one step. Returns when a task may start, what the step returned, and what is stored. */
+/** Runs one step. Returns when a task may start, the generation of the attempt that starts, and what is stored. */
 const step = defineScript({
   name: 'test-breaker',
   kind: 'adds',
   keys: ['base'],
   args: ['at', 'does', 'generation', 'settings', 'random'],
   lua: `
-local call = redis.call
-local function set_gate() end
-${OPEN_BREAKERS}
-local breakers = open_breakers(base, tonumber(at))
+local now, gate = tonumber(at), nil
+local function set_gate(_, starts_at) gate = starts_at end
+${BREAKERS}
 local result
-breakers.define('${SERVICE}', settings)
-local starts_at = breakers.starts_at('${SERVICE}')
+define_breaker('${SERVICE}', settings)
+local starts_at = gate
 if does == 'start' then
-  if starts_at == tonumber(at) then result = breakers.admit('${SERVICE}') end
+  if starts_at == now then result = admit_to('${SERVICE}') end
 elseif does == 'auto' or does == 'open' or does == 'closed' then
-  result = breakers.set('${SERVICE}', does, 'ann', settings)
+  set_breaker('${SERVICE}', does, 'ann', settings)
 else
-  result = breakers.record('${SERVICE}', tonumber(generation), does == 'fail', does == 'slow', tonumber(random))
+  local call = { generation = tonumber(generation), failed = does == 'fail', slow = does == 'slow' }
+  record_breaker_call('${SERVICE}', call, tonumber(random))
 end
 return { type(starts_at) == 'number' and string.format('%.0f', starts_at) or starts_at, tostring(result),
-  call('HGET', base .. 'breakers', '${SERVICE}') }`,
-  answer: (reply: unknown) => reply as [startsAt: string, result: string, stored: string],
+  redis.call('HGET', base .. 'breakers', '${SERVICE}') }`,
+  answer: (reply: unknown) => reply as [startsAt: string, generation: string, stored: string],
 })
 
 type Does = 'start' | 'succeed' | 'fail' | 'slow' | BreakerMode
@@ -82,26 +82,24 @@ describe('circuit breakers in Redis', () => {
         const before: Breaker = known ?? newBreaker(at)
         const expectedStart = startsAt(before, at, settings)
         let generation = 0
-        let result = 'nil'
+        let started = 'nil'
         let after: Breaker = before
         if (does === 'start') {
           const admitted = admit(before, at, settings)
           after = admitted ?? before
           if (admitted !== undefined) running.push(admitted.generation)
-          if (admitted !== undefined) result = `${admitted.generation}`
+          if (admitted !== undefined) started = `${admitted.generation}`
         } else if (does === 'auto' || does === 'open' || does === 'closed') {
           after = setMode(before, does, at)
-          result = `${after.state !== before.state}`
         } else {
           if (running.length === 0) continue
           generation = running.splice(which % running.length, 1)[0] ?? 0
           const call = { generation, failed: does === 'fail', slow: does === 'slow' }
           after = record(before, call, at, settings, () => random)
-          result = `${after.state !== before.state}`
         }
         const args = { at, does, generation, settings: encodeSettings(settings), random }
         const [start, answer, stored] = await runScript(redis, step, { base }, args)
-        expect([start, answer]).toEqual([`${expectedStart}`, result])
+        expect([start, answer]).toEqual([`${expectedStart}`, started])
         known = decodeBreaker(stored).breaker
         if (after.state === 'closed') {
           const sorted = after.buckets.toSorted((a, b) => a.at - b.at)
