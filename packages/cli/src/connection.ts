@@ -33,6 +33,12 @@ export function readConnection(values: Partial<Connection>, env: NodeJS.ProcessE
   if (url === undefined || !/^https?:$/.test(url.protocol)) {
     throw new UsageError(`the API address is '${api}'; expected an http or https URL`)
   }
+  // A query may contain a secret.
+  if (url.search !== '' || url.hash !== '') {
+    throw new UsageError(
+      'the API address contains a query or a fragment; expected an address such as https://host/path',
+    )
+  }
   const key = values.key || env['BULLPEN_KEY']
   if (key === undefined || key === '') throw new UsageError('no API key; set BULLPEN_KEY')
   if (!/^[\x21-\x7e]+$/.test(key)) {

@@ -601,5 +601,9 @@ test('an invalid URL is rejected', () => {
     expect(() => http(url, 'k')).toThrow(wrong)
     expect(() => http(url, 'k')).toThrow(/^(?!.*hunter2)/s)
   }
+  for (const url of ['http://127.0.0.1/?key=hunter2', 'http://127.0.0.1/bullpen#hunter2']) {
+    expect(() => http(url, 'k')).toThrow(wrong)
+    expect(() => http(url, 'k')).toThrow(/^the API's URL contains a query or a fragment(?!.*hunter2)/s)
+  }
   expect(new ProblemError({ code: 'unreachable' }).message).toBe('unreachable')
 })

@@ -65,6 +65,11 @@ test.each([
   ['a wait beyond the maximum', () => parseDuration('--wait', '31s', '30s'), "--wait is '31s'; the maximum is 30s"],
   ['a limit that is a word', () => parseLimit('--timeout', 'never'), '--timeout is "never"'],
   ['a label without =', () => parseMeta(['a']), "--meta is 'a'; expected KEY=VALUE"],
+  [
+    'a label that is given twice',
+    () => parseMeta(['a=1', 'b=2', 'a=1']),
+    "--meta names 'a' twice; expected each name once",
+  ],
   ['a label without a key', () => parseMeta(['=a']), "--meta is '=a'"],
   ['an unknown status', () => parseStatus('daed'), "--status is 'daed'; expected one of scheduled, waiting"],
   ['an unknown choice', () => parseChoice('--mode', 'sotf', ['light', 'soft']), 'light, soft; did you mean soft?'],
@@ -96,6 +101,8 @@ test('API address and key come from options, then the environment, then the defa
 test.each([
   [{ key: 'secret' }, { BULLPEN_API: 'localhost:8080' }, "is 'localhost:8080'; expected an http or https URL"],
   [{ key: 'secret', api: 'http://me:secret@there' }, {}, 'contains a user name or password'],
+  [{ key: 'secret' }, { BULLPEN_API: 'http://there/?key=secret' }, 'contains a query or a fragment'],
+  [{ key: 'secret', api: 'http://there/x#secret' }, {}, 'contains a query or a fragment'],
   [{ key: 'secret\n' }, {}, 'the API key contains a space, a line break'],
   [{}, { BULLPEN_KEY: '' }, 'no API key; set BULLPEN_KEY'],
 ])('the error for an invalid connection never contains the key: %#', (values, env, message) => {

@@ -81,13 +81,20 @@ export function parsePriority(text: string | undefined): number | undefined {
 
 export function parseMeta(texts: readonly string[] = []): Readonly<Record<string, string>> | undefined {
   if (texts.length === 0) return undefined
-  return Object.fromEntries(
-    texts.map((text) => {
-      const at = text.indexOf('=')
-      if (at < 1) throw new UsageError(`--meta is '${text}'; expected KEY=VALUE`)
-      return [text.slice(0, at), text.slice(at + 1)]
-    }),
-  )
+  const labels = texts.map((text) => {
+    const at = text.indexOf('=')
+    if (at < 1) throw new UsageError(`--meta is '${text}'; expected KEY=VALUE`)
+    return [text.slice(0, at), text.slice(at + 1)] as const
+  })
+  return namedOnce('--meta', labels)
+}
+
+/** Returns an object with these entries. @throws UsageError if two of them have the same name. */
+export function namedOnce<T>(option: string, entries: readonly (readonly [string, T])[]): Readonly<Record<string, T>> {
+  const names = entries.map(([name]) => name)
+  const repeated = names.find((name, at) => names.indexOf(name) < at)
+  if (repeated !== undefined) throw new UsageError(`${option} names '${repeated}' twice; expected each name once`)
+  return Object.fromEntries(entries)
 }
 
 export function parseStatus(text: string | undefined): TaskStatus {

@@ -1,6 +1,13 @@
 // bullpen limit: limits a queue, a concurrency key, a task definition or an API key.
 import { MAX_CONCURRENCY, MAX_ENQUEUE_RATE, MAX_RATE } from '@bullpen/contract/internal'
-import { parseBytes, parseCount, parseLimit, parseRate, requireValue } from '../../arguments/option-values.ts'
+import {
+  namedOnce,
+  parseBytes,
+  parseCount,
+  parseLimit,
+  parseRate,
+  requireValue,
+} from '../../arguments/option-values.ts'
 import { UsageError } from '../../arguments/usage-error.ts'
 import type { ExitCode } from '../../exit-codes.ts'
 import type { CommandContext } from '../command-context.ts'
@@ -93,9 +100,7 @@ function parsePermits(texts: readonly string[]): Readonly<Record<string, number 
     if (name === undefined) throw new UsageError(`--permits is '${text}'; expected NAME=N or NAME=none, such as db=5`)
     return [name, count === 'none' ? count : Number(count)] as const
   })
-  const repeated = permits.find(([name], at) => permits.findIndex(([each]) => each === name) < at)
-  if (repeated !== undefined) throw new UsageError(`--permits names '${repeated[0]}' twice; expected each name once`)
-  return Object.fromEntries(permits)
+  return namedOnce('--permits', permits)
 }
 
 function parseConcurrency(option: string, text: string): number | 'none' {
