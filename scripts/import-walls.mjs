@@ -15,8 +15,14 @@ const PORTS_ONLY = 'The engine must not use a clock or randomness of its own; us
  * must not use.
  */
 export const ROOMS = [
-  { room: 'packages/contract', allow: ['croner', 'zod'], noNode: true },
-  { room: 'packages/config', allow: [...CONTRACT, 'zod', ...NODE] },
+  { room: 'packages/contract/src/node', allow: NODE },
+  {
+    room: 'packages/contract',
+    allow: ['croner', 'zod'],
+    except: ['packages/contract/src/node/**'],
+    noNode: true,
+  },
+  { room: 'packages/config', allow: [...CONTRACT, '@bullpen/contract/node', 'zod', ...NODE] },
   { room: 'packages/tasks', allow: ['@bullpen/contract', 'zod', ...NODE] },
   {
     room: 'packages/engine/src/node',
@@ -30,7 +36,7 @@ export const ROOMS = [
     noNode: true,
     deniedGlobals: ['setTimeout', 'setInterval', 'setImmediate', 'performance', 'process', 'queueMicrotask'],
   },
-  { room: 'packages/bullmq', allow: [...ENGINE, 'bullmq', 'ioredis', 'zod', ...NODE] },
+  { room: 'packages/bullmq', allow: [...ENGINE, '@bullpen/contract/node', 'bullmq', 'ioredis', 'zod', ...NODE] },
   // Code inside isolates loads as little as possible.
   {
     room: 'packages/sandbox/src/inside',

@@ -1,6 +1,7 @@
 // Opens Redis connections with the settings that suit each use, and limits how long a caller waits for a response.
 import { BullpenError, type Log } from '@bullpen/contract'
 import { REDIS_URLS, type RedisAddress, readRedisUrl, withoutEffect } from '@bullpen/contract/internal'
+import { faultOfTlsFiles } from '@bullpen/contract/node'
 import type { Redis } from 'ioredis'
 import { type MessageConnection, openClusterSubscriber } from './redis/cluster-subscriber.ts'
 import { COMMAND_TIMED_OUT, limitCommands } from './redis/command-timeouts.ts'
@@ -44,6 +45,19 @@ export function addressIn(redisUrl: string): RedisAddress {
 }
 
 /**
+ * Parses the URL with which a program starts, and checks the files for TLS. Later connections do not check them all together, because a
+ * certificate may be renewed at that moment: they try again.
+ *
+ * @throws BullpenError `invalid_configuration`
+ */
+export function usableAddress(redisUrl: string): RedisAddress {
+  const address = addressIn(redisUrl)
+  const fault = address.tls && faultOfTlsFiles(address.tls)
+  if (fault !== undefined) throw new BullpenError('invalid_configuration', fault)
+  return address
+}
+
+/**
  * Opens a connection for producers. While Redis is unreachable, the connection rejects commands immediately and keeps trying to
  * reconnect. If one cluster node is unreachable, commands for that node's queues are rejected after {@link COMMAND_TIMEOUT_MS}.
  *
@@ -55,7 +69,7 @@ export function producerConnection(
   watch?: ConnectionWatch,
   timeoutMs = COMMAND_TIMEOUT_MS,
 ): Commander {
-  const redis = openProducer(addressIn(url), timeoutMs)
+  const redis = openProducer(usableAddress(url), timeoutMs)
   if (!isCluster(redis)) joinWrites(redis, 'turn')
   watch?.follow(redis)
   return reported(url, log, redis)
@@ -86,7 +100,7 @@ const PRODUCER: ClientOptions = {
 
 /** Opens a connection for workers. Its commands wait until Redis responds, however long that takes. */
 export function workerConnection(url: string, log: Log, watch?: ConnectionWatch): Commander {
-  const redis = openClient(addressIn(url), WAITING)
+  const redis = openClient(usableAddress(url), WAITING)
   if (!isCluster(redis)) joinWrites(redis, 'callback')
   watch?.follow(redis)
   return reported(url, log, redis)
@@ -128,7 +142,7 @@ const SUBSCRIBER = { ...WAITING.server, autoResubscribe: false }
 
 /** Opens a connection for measuring clock skew. It behaves like a producer's, but its failures are not reported. */
 export function skewConnection(url: string): Commander {
-  return unreported(openProducer(addressIn(url)))
+  return unreported(openProducer(usableAddress(url)))
 }
 
 function unreported(redis: Commander): Commander {

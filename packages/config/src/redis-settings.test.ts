@@ -4,6 +4,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { readRedisUrl } from '@bullpen/contract/internal'
+import { faultOfTlsFiles } from '@bullpen/contract/node'
 import { tlsFile } from '@bullpen/testing'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { REDIS_RULES, REDIS_SETTINGS, redisUrlOf } from './redis-settings.ts'
@@ -70,6 +71,14 @@ describe('the files for TLS', () => {
     ['that do not belong together', { ...files, BULLPEN_REDIS_KEY_FILE: tlsFile('server.key') }, /key values mismatch/],
   ])('%s are refused', (_, env, message) => {
     expect(() => read({ REDIS_URL: 'rediss://a', ...env })).toThrow(message)
+  })
+
+  it('are refused with the same words as by a client over Redis, and the settings are named', () => {
+    const fault = faultOfTlsFiles({ ca: '/none.pem' }) ?? ''
+    const env = { REDIS_URL: 'rediss://a', BULLPEN_REDIS_CA_FILE: '/none.pem' }
+    expect(() => read(env)).toThrow(
+      `invalid configuration: ${fault}; these files are also set by redisCaFile (BULLPEN_R`,
+    )
   })
 
   const pem = readFileSync(tlsFile('ca.pem'), 'utf8')

@@ -1,8 +1,6 @@
 // The settings of every process that connects to Redis.
-import { X509Certificate } from 'node:crypto'
-import { readFileSync } from 'node:fs'
-import { createSecureContext } from 'node:tls'
 import { REDIS_URLS, readRedisUrl, withTlsFiles } from '@bullpen/contract/internal'
+import { faultOfTlsFiles } from '@bullpen/contract/node'
 import { z } from 'zod'
 import type { SettingsOf, SettingsRule, SettingsTable } from './settings.ts'
 
@@ -67,34 +65,7 @@ export const REDIS_RULES: readonly SettingsRule<typeof REDIS_SETTINGS>[] = [
     if (address.kind === 'invalid') {
       return `${TLS_SETTINGS} cannot be combined with redisUrl (REDIS_URL), to which they are added as ca, cert and key: ${address.fault}`
     }
-    try {
-      const { ca, cert, key } = address.tls ?? {}
-      createSecureContext({ ca: readCertificates(ca), cert: read(cert), key: read(key) })
-      return undefined
-    } catch (error) {
-      const why = error instanceof Error ? error.message : String(error)
-      return `the files for TLS with Redis cannot be used (${TLS_SETTINGS}, or ca, cert and key in redisUrl): ${why}`
-    }
+    const fault = address.tls && faultOfTlsFiles(address.tls)
+    return fault && `${fault}; these files are also set by ${TLS_SETTINGS}`
   },
 ]
-
-function read(path: string | undefined): Buffer | undefined {
-  return path === undefined ? undefined : readFileSync(path)
-}
-
-/** Node ignores what is not a certificate, and would trust no CA. */
-function readCertificates(path: string | undefined): Buffer | undefined {
-  const content = read(path)
-  const certificates = content
-    ?.toString('latin1')
-    .match(/-----BEGIN [A-Z\d ]*CERTIFICATE-----[^-]*(?:-----END [A-Z\d ]+-----)?/g)
-  if (content !== undefined && certificates === null) throw new Error(`${path} contains no certificate in PEM form`)
-  for (const each of certificates ?? []) {
-    try {
-      new X509Certificate(each)
-    } catch (cause) {
-      throw new Error(`${path} contains a damaged certificate`, { cause })
-    }
-  }
-  return content
-}

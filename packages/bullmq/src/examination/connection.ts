@@ -1,7 +1,9 @@
 // Opens a connection for a single examination. Unlike the connections of programs, it gives up if Redis does not respond.
 import { BullpenError } from '@bullpen/contract'
 import { ReplyError } from 'ioredis'
-import { addressIn } from '../connection.ts'
+import { usableAddress } from '../connection.ts'
+import { addressOf } from '../redis/outages/outage-reporter.ts'
+import { troubleOf, troubleText } from '../redis/outages/trouble.ts'
 import { FOLLOWING_CLUSTER, openClient } from '../redis/redis-client.ts'
 import { isSelectError } from '../redis/selected-database.ts'
 import type { Commander } from '../scripts/script.ts'
@@ -12,11 +14,11 @@ const CONNECT_TIMEOUT_MS = 5_000
 /**
  * Calls `use` with a connection, and closes it afterwards.
  *
- * @throws BullpenError `invalid_configuration` if the URL is not one of Redis, `redis_unavailable` if Redis does not respond, and
+ * @throws BullpenError `invalid_configuration` if the URL is not one of Redis or its files for TLS cannot be used, `redis_unavailable` if Redis does not respond, and
  * `unauthorized` if Redis refuses the user or a command.
  */
 export async function withConnection<T>(redisUrl: string, use: (redis: Commander) => Promise<T>): Promise<T> {
-  const redis = openClient(addressIn(redisUrl), {
+  const redis = openClient(usableAddress(redisUrl), {
     server: {
       connectTimeout: CONNECT_TIMEOUT_MS,
       lazyConnect: true,
@@ -36,17 +38,22 @@ export async function withConnection<T>(redisUrl: string, use: (redis: Commander
     if (isSelectError(lastError)) throw lastError
     return await use(redis)
   } catch (error) {
-    throw asBullpenError(error instanceof ReplyError ? error : (lastError ?? error))
+    throw asBullpenError(redisUrl, error instanceof ReplyError ? error : (lastError ?? error))
   } finally {
     redis.disconnect()
   }
 }
 
-function asBullpenError(cause: unknown): unknown {
+function asBullpenError(redisUrl: string, cause: unknown): unknown {
   if (cause instanceof BullpenError) return cause
   const why = cause instanceof Error ? cause.message : String(cause)
   if (cause instanceof ReplyError) {
     return new BullpenError('unauthorized', `Redis refused the user or a command: ${why}`, { cause })
   }
-  return new BullpenError('redis_unavailable', `Redis does not respond: ${why}`, { cause })
+  const trouble = troubleOf(cause)
+  const text =
+    trouble === undefined || trouble === 'unreachable'
+      ? `Redis does not respond: ${why}`
+      : troubleText(addressOf(redisUrl), trouble)
+  return new BullpenError('redis_unavailable', text, { cause })
 }

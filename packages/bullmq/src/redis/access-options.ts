@@ -1,6 +1,6 @@
 // Turns the address of a Redis into the options of the connections to it: user, password, TLS and sockets.
-import { readFileSync } from 'node:fs'
 import type { RedisAddress, RedisTlsFiles } from '@bullpen/contract/internal'
+import { readTlsFile } from '@bullpen/contract/node'
 import { SOCKETS } from './connector.ts'
 
 /** Returns the options that every connection to a server or to a node of a cluster needs. */
@@ -18,6 +18,6 @@ function tlsOptions({ ca, cert, key }: RedisTlsFiles) {
   return Object.defineProperties({}, { ...file('ca', ca), ...file('cert', cert), ...file('key', key) })
 }
 
-function file(name: string, path: string | undefined): PropertyDescriptorMap {
-  return path === undefined ? {} : { [name]: { enumerable: true, get: () => readFileSync(path) } }
+function file(name: keyof RedisTlsFiles, path: string | undefined): PropertyDescriptorMap {
+  return path === undefined ? {} : { [name]: { enumerable: true, get: () => readTlsFile(name, path) } }
 }

@@ -1,10 +1,20 @@
 // Tests that a process says why TLS keeps it from using Redis, in one line of its log and in the errors of its callers.
 import { randomUUID } from 'node:crypto'
+import { once } from 'node:events'
 import { type AddressInfo, createServer } from 'node:net'
+import { defineCatalogue, defineTask } from '@bullpen/contract'
+import { faultOfTlsFiles } from '@bullpen/contract/node'
 import { privateRedis, type TlsFrontOptions, tlsFile, tlsFront } from '@bullpen/testing'
 import { eventually } from '@bullpen/testkit'
 import { expect, it, onTestFinished } from 'vitest'
+import { z } from 'zod'
 import { openBroker } from '../../broker/broker.ts'
+import { redis } from '../../client/redis-transport.ts'
+import { addressIn, workerConnection } from '../../connection.ts'
+import { examineBullmq } from '../../examination/examine.ts'
+import { openFleet } from '../../fleet/fleet.ts'
+import { silent } from '../../setup.fixture.ts'
+import { renewalConnection } from '../renewal-connection.ts'
 import { tlsMismatch } from './tls-trouble.ts'
 
 const ca = `ca=${encodeURIComponent(tlsFile('ca.pem'))}`
@@ -85,6 +95,43 @@ it('the reason is named if a client with TLS connects to a port without TLS, eve
   expect(lines).toHaveLength(1)
   expect(tlsMismatch(true, false, new Error('connect ETIMEDOUT'))).toBe('no_tls')
   expect(tlsMismatch(false, false, new Error('connect ETIMEDOUT'))).toBeUndefined()
+})
+
+it.each([
+  ['a file that does not exist', { ca: '/none.pem' }, /ENOENT.*none\.pem/],
+  ['a file without a certificate', { ca: tlsFile('client.key') }, /client\.key contains no certificate in PEM form/],
+  ['the key of another certificate', { cert: tlsFile('client.pem'), key: tlsFile('server.key') }, /mismatch/],
+])('every way in refuses %s before it connects, with the same words', async (_, files, why) => {
+  const query = new URLSearchParams(files)
+  const url = `rediss://127.0.0.1:1?${query.toString()}`
+  const catalogue = defineCatalogue(defineTask({ name: 'a.b', queue: 'rig', input: z.object({}) }))
+  const connection = { redisUrl: url, namespace: 't', queues: ['rig'], log: silent }
+  const waysIn: Readonly<Record<string, () => unknown>> = {
+    openBroker: () => openBroker({ ...connection, sizeLimit: 10_000 }),
+    openFleet: () => openFleet(connection),
+    workerConnection: () => workerConnection(url, silent),
+    redis: () => redis(url, { catalogue }),
+    examineBullmq: () => examineBullmq(url),
+  }
+  const expected = { code: 'invalid_configuration', message: faultOfTlsFiles(files) }
+  expect(expected.message).toMatch(why)
+  for (const [name, open] of Object.entries(waysIn)) {
+    await expect.soft((async () => open())(), name).rejects.toMatchObject(expected)
+  }
+})
+
+it('a connection that reads a damaged file later, such as that of the lock thread, says the same', async () => {
+  const files = { ca: tlsFile('client.key') }
+  const renewal = renewalConnection(addressIn(`rediss://127.0.0.1:1?${new URLSearchParams(files).toString()}`))
+  onTestFinished(() => renewal.disconnect())
+  expect(await once(renewal, 'error')).toMatchObject([{ message: faultOfTlsFiles(files) }])
+})
+
+it('an examination says the same as a program of a certificate that is not trusted', async () => {
+  const { redisUrl, ping } = await connect((tls) => `rediss://127.0.0.1:${tls}`)
+  const expected = /has a certificate that is not trusted; set BULLPEN_REDIS_CA_FILE, or ca in the URL/
+  const said = await eventually(async () => expected.test(await ping()) && (await ping()))
+  await expect(examineBullmq(redisUrl)).rejects.toMatchObject({ code: 'redis_unavailable', message: said })
 })
 
 it('a certificate of a trusted CA and a required client certificate are accepted', async () => {

@@ -20,7 +20,7 @@ export type TlsTrouble =
 const REASONS: Readonly<Record<TlsTrouble, readonly [reason: string, advice: string]>> = {
   untrusted_certificate: [
     'has a certificate that is not trusted',
-    'set BULLPEN_REDIS_CA_FILE to a file with the certificate of the CA that has signed it',
+    'set BULLPEN_REDIS_CA_FILE, or ca in the URL, to a file with the certificate of the CA that has signed it',
   ],
   expired_certificate: ['has a certificate that has expired or is not valid yet', 'renew it, and check the clocks'],
   wrong_host: [
@@ -29,7 +29,7 @@ const REASONS: Readonly<Record<TlsTrouble, readonly [reason: string, advice: str
   ],
   client_certificate: [
     'closes the TLS connection before it replies, as if it required a client certificate or refused this one',
-    'set BULLPEN_REDIS_CERT_FILE and BULLPEN_REDIS_KEY_FILE, or correct them',
+    'set BULLPEN_REDIS_CERT_FILE and BULLPEN_REDIS_KEY_FILE, or cert and key in the URL, or correct them',
   ],
   no_tls: [
     'does not complete a TLS handshake, as if its port did not use TLS',

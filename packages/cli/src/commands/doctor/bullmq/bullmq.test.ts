@@ -53,6 +53,7 @@ test('doctor --bullmq needs no API, and prints JSON with --json', async () => {
 test.each([
   [['--bullmq', 'redis://127.0.0.1:1'], 4, 'redis_unavailable: Redis does not respond'],
   [['--bullmq', 'nonsense'], 2, '--bullmq: invalid Redis URL'],
+  [['--bullmq', 'rediss://a?ca=/none.pem'], 2, '--bullmq: the files for TLS with Redis cannot be used'],
   [['--bullmq', 'redis://127.0.0.1:1', '--orphans'], 2, '--orphans cannot be combined with --bullmq'],
   [['--prefix', 'bull'], 2, '--prefix requires --bullmq'],
   [['--queue', 'mail'], 2, '--queue requires --bullmq'],
