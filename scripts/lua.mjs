@@ -31,6 +31,7 @@ const IN_STRINGS = [
   'next-task',
   'outbox',
   'rank-in-set',
+  'remove-ended',
   'removed-tasks',
   'retry-budget',
   'stored-reply',

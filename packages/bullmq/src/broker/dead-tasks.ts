@@ -13,10 +13,9 @@ import {
   readDeadRequests,
   stopRequest,
 } from '../queries/dead-tasks.ts'
-import { deleteTask } from '../scripts/dead/delete-task.ts'
 import { retryTask } from '../scripts/dead/retry-task.ts'
 import { type Commander, runScript } from '../scripts/script.ts'
-import { storeDeadRequestScript } from '../store/scripts.ts'
+import { deleteTaskScript, storeDeadRequestScript } from '../store/scripts.ts'
 import type { QueueTable } from './queue-handles.ts'
 
 export interface DeadTasksOptions {
@@ -87,7 +86,7 @@ export function createDeadTasks(
       const home = queues.ofTask(id)
       if (home === undefined) return 'not_found'
       const { base, dead, job } = home.keys
-      return call(() => runScript(redis, deleteTask, { job: job(id), dead }, { base, id }))
+      return call(() => runScript(redis, deleteTaskScript, { job: job(id), dead }, { base, id }))
     },
 
     async countMatchingDead(filter) {

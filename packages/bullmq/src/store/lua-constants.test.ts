@@ -18,6 +18,7 @@ import { expect, it } from 'vitest'
 import { RECORD_CODES } from '../admission/idempotency-records.ts'
 import { END_LETTERS } from '../groups/end-letters.ts'
 import { DELAYED_SCORE_STEP } from '../internals/status/places.ts'
+import { PARTS } from '../internals/status/status-index.ts'
 import { CLOSED_BY_OUTBOX, MAX_OUTBOX_BYTES, MAX_OUTBOX_ENTRIES } from '../outbox/outbox-bounds.ts'
 
 const lua = (table: Readonly<Record<string, string>>): string =>
@@ -29,6 +30,7 @@ const CONSTANTS: Readonly<Record<string, readonly string[]>> = {
   'new-task': [`TASK_OVERHEAD_BYTES = ${TASK_OVERHEAD_BYTES}`],
   'task-charge': [`TASK_OVERHEAD_BYTES = ${TASK_OVERHEAD_BYTES}`],
   'attempt-records': [`MAX_ATTEMPT_RECORDS = ${MAX_ATTEMPT_RECORDS}`],
+  'failed-set': [`FAILED_PARTS = { '${PARTS.failed.join("', '")}' }`],
   'task-events': [`MAX_LOG_EVENTS = ${MAX_LOG_EVENTS}`],
   breaker: [`BUCKETS, OPEN_JITTER, ROUNDING = ${BUCKETS}, ${OPEN_JITTER},`],
   'retry-budget': [`BUDGET_WINDOW_S, MAX_RELEASED = ${BUDGET_WINDOW_S}, ${MAX_RELEASED}`],

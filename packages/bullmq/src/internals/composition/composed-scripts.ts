@@ -13,9 +13,8 @@
 // taken, BullMQ continues as if the list and the set were empty.
 import { createRequire } from 'node:module'
 import { RESERVED_IDS } from '../../keys.ts'
-import { REMOVE_ENDED } from '../../scripts/includes/ended-tasks/remove-ended.ts'
 import { shebang } from '../../scripts/script.ts'
-import { ATTEMPT_RECORDS, FENCE, GATES, RETRY_BUDGET, TASK_EVENTS } from '../../store/scripts.ts'
+import { ATTEMPT_RECORDS, FENCE, GATES, REMOVE_ENDED, RETRY_BUDGET, TASK_EVENTS } from '../../store/scripts.ts'
 import { COUNT_DEATH, POSTPONE, retryInQuarantine, storeSurvival, withReturns } from '../quarantine-steps.ts'
 import { OPEN_INDEX, WATCHED, type WatchedCommand } from '../status/status-index.ts'
 import { COUNT_ACTIVE, LEFT_ACTIVE, withLeaves } from '../turns/key-concurrency.ts'
@@ -157,15 +156,15 @@ if rule ~= '' and part == 'cancelled' and (${SUCCEEDED}) then call('HINCRBY', ba
 if (keptSince ~= '' or keptCount ~= '') and (${SUCCEEDED}) then
   ${REMOVE_ENDED}
   local status = ARGV[5] == 'completed' and 'completed' or part ~= '' and part or 'dead'
-  remove_ended(index, base, status, keptSince, keptCount, ${2 * ENDS_PER_REMOVAL})
+  remove_ended(base, status, keptSince, keptCount, ${2 * ENDS_PER_REMOVAL})
 end
 if budget ~= '' and (${SUCCEEDED}) then${RETRY_BUDGET}
   end_retry(budget, tonumber(ARGV[2]), ARGV[5] == 'completed')
 end
 ${addEventsOf('ARGV[1]')}
 if index.unkept == ARGV[1] then${REMOVE_ENDED}
-  remove_ended_task(index, base, ARGV[5] == 'completed' and 'completed' or part, ARGV[1])
-  if attempt ~= '' then index.remember_end(ARGV[1], attempt) end
+  remove_ended_task(base, ARGV[5] == 'completed' and 'completed' or part, ARGV[1])
+  if attempt ~= '' then remember_removal(base, ARGV[1] .. ' e' .. attempt) end
 end`,
   },
 

@@ -42,7 +42,7 @@ const BY_SCRIPT: Readonly<Record<string, readonly string[]>> = {
     'internals/throttle.lua',
     'processor.ts',
     'scripts/includes/ended-tasks/end-without-run.ts',
-    'scripts/includes/ended-tasks/remove-ended.ts',
+    'store/lua/includes/remove-ended.lua',
   ],
   moveToDelayed: [
     COMPOSED,

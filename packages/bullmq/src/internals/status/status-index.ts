@@ -129,7 +129,6 @@ const NOTE_ADDED = `
  * - `follow_ups`: set by the same script to the lines that the handler has added for a success, if there are any.
  * - `unkept`: the id of the task of a pipeline run that the script has just ended, if the task is not kept
  * (../../store/lua/includes/outbox.lua).
- * - `remember_end(id, attempt)`: remembers which attempt has ended a task that is not kept. Defined if there is such a task.
  * - `charge(home, job, sign)`: see ../../store/lua/includes/task-charge.lua.
  *
  * Most of the watched commands concern a lock or the completed tasks. `watch` passes these commands on at once, and
@@ -181,8 +180,6 @@ ${Object.entries(PARTS)
 ${REMOVED_TASKS}
 ${FINGERPRINTS}
 ${OUTBOX}
-    function index.remember_end(id, attempt) remember_removal(base, id .. ' e' .. attempt) end
-
     -- A script can also end the parent of a flow, to which neither the result nor the lines of the handler belong.
     function moves.follow_end(home, id, status)
       local ending = index.ending

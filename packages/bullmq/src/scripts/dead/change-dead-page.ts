@@ -1,7 +1,6 @@
 // Retries or deletes one page of the dead tasks that a request selects.
 
-import { FENCE, MATCHING_DEAD, RANK_IN_SET, TIME } from '../../store/scripts.ts'
-import { REMOVE_ENDED } from '../includes/ended-tasks/remove-ended.ts'
+import { FENCE, MATCHING_DEAD, RANK_IN_SET, REMOVE_ENDED, TIME } from '../../store/scripts.ts'
 import { RETRY_DEAD } from '../includes/ended-tasks/retry-dead.ts'
 import { defineScript } from '../script.ts'
 
@@ -73,9 +72,8 @@ if action == 'retry' then
     return true
   end
 else
-  local index = status_index(base)
   change = function(task)
-    remove_ended_task(index, base, 'dead', task)
+    remove_ended_task(base, 'dead', task)
     return true
   end
 end

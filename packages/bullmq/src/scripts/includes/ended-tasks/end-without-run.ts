@@ -13,8 +13,7 @@ import { describeEnd } from '../../../codec.ts'
 import { bullmqScripts } from '../../../internals/composition/composed-scripts.ts'
 import { TAKE_OUT } from '../../../internals/status/places.ts'
 import { STATUS_INDEX_WITH_REDIS } from '../../../internals/status/status-index.ts'
-import { ATTEMPT_RECORDS, TASK_EVENTS } from '../../../store/scripts.ts'
-import { REMOVE_ENDED } from './remove-ended.ts'
+import { ATTEMPT_RECORDS, REMOVE_ENDED, TASK_EVENTS } from '../../../store/scripts.ts'
 
 const moveToFinished = bullmqScripts().find(({ name }) => name === 'moveToFinished')?.content ?? ''
 
@@ -93,7 +92,7 @@ ${TAKE_OUT}
       add_task_event(base, id, events, event_start('ended', name, tags, group) .. ',"outcome":"' .. outcome
         .. '","error":' .. error .. (ended.by and ',"by":' .. cjson.encode(ended.by) or '') .. ',"status":"' .. part .. '"}')
     end
-    if index.unkept == id then remove_ended_task(index, base, part, id) end
+    if index.unkept == id then remove_ended_task(base, part, id) end
   end
   function ends.close()
     if not has_taken or call('LLEN', wait) + call('LLEN', active) + call('EXISTS', prioritized, base .. 'lanes') > 0 then return end

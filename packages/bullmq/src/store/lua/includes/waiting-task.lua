@@ -5,7 +5,7 @@
 --- @include lanes
 --- @include task-charge
 --- @include outbox
---- @include removed-tasks
+--- @include delete-job
 
 -- Looking at this many takes Redis about 3 µs.
 local NEWEST = 250
@@ -30,21 +30,10 @@ local function take_out(id)
 end
 
 local function delete_waiting_task(id)
-  local job, place = base .. id, take_out(id)
-  local enqueued_at, caller, replaced = unpack(redis.call('HMGET', job, 'timestamp', 'caller', 'replaced'))
-  redis.call('HINCRBY', base .. 'totals', 'removed', 1)
-  if charge(base, job, -1) then
+  local place = take_out(id)
+  if charge(base, base .. id, -1) then
     write_outbox(base, id, 'removed')
   end
-  remember_removal(base, id .. ' ' .. (caller or '') .. (replaced and ' r' or ''), tonumber(enqueued_at) or 0)
-  redis.call(
-    'DEL',
-    job,
-    job .. ':logs',
-    job .. ':dependencies',
-    job .. ':processed',
-    job .. ':failed',
-    job .. ':unsuccessful'
-  )
+  delete_job(base, id)
   return place
 end

@@ -1,0 +1,26 @@
+#!lua flags=allow-oom
+-- Removes ended tasks that are no longer kept. Some ends of attempts also remove old tasks with the same status (ENDS_PER_REMOVAL), so this
+-- script has to remove tasks only when few attempts end, and when tasks end without an attempt.
+--
+-- KEYS[1]  leader     the highest fencing number of the queue's leaders
+-- ARGV[1]  fencing    the leader's fencing number
+-- ARGV[2]  now        the current time, in ms since 1970
+-- ARGV[3]  retention  the queue's retention as JSON
+-- ARGV[4]  base       the prefix of the queue's keys
+-- ARGV[5]  limit      how many tasks to remove at most
+--
+-- Returns `number`: how many tasks were removed, which is 0 if there is a newer leader.
+local leader = KEYS[1]
+local fencing, now, retention, base, limit = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
+--- @include fence
+--- @include remove-ended
+
+if is_deposed(leader, fencing) then
+  return 0
+end
+local removed = 0
+for status, kept in pairs(cjson.decode(retention)) do
+  local since = kept.ageMs and whole(now - kept.ageMs) or ''
+  removed = removed + remove_ended(base, status, since, kept.count or '', limit - removed)
+end
+return removed

@@ -1,0 +1,23 @@
+-- delete_job(base, id) deletes what is stored of a task, which the caller has taken out of its place: its hash, and the keys that BullMQ
+-- stores beside it. The task is counted as removed, and remembered for a short time, in case its add is sent again.
+--- @include removed-tasks
+
+local function delete_job(base, id)
+  local job = base .. id
+  local enqueued_at, caller, replaced = unpack(redis.call('HMGET', job, 'timestamp', 'caller', 'replaced'))
+  if enqueued_at or redis.call('EXISTS', job) == 1 then
+    redis.call('HINCRBY', base .. 'totals', 'removed', 1)
+  end
+  if enqueued_at then
+    remember_removal(base, id .. ' ' .. (caller or '') .. (replaced and ' r' or ''), tonumber(enqueued_at) or 0)
+  end
+  redis.call(
+    'DEL',
+    job,
+    job .. ':logs',
+    job .. ':dependencies',
+    job .. ':processed',
+    job .. ':failed',
+    job .. ':unsuccessful'
+  )
+end

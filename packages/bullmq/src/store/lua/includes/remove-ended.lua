@@ -1,0 +1,54 @@
+-- Removes tasks that have ended: those that are no longer kept, those that are not kept at all, and dead ones by request.
+--
+-- remove_ended_task(base, status, id)              removes a task with this final status
+-- remove_ended(base, status, since, count, limit)  removes up to `limit` tasks with one final status, those that ended first, until every
+--                                                  remaining one ended at `since` (ms since 1970) or later, and at most `count` remain. If
+--                                                  `since` or `count` is '', that limit does not apply. Returns how many it has removed, in
+--                                                  O(log n) and the time to remove them
+--
+-- A failed child of a flow stays among the dependencies of its parent, unless the child's options say otherwise. When BullMQ removes such a
+-- child, the parent no longer waits for it. Nor does it here, because it would otherwise wait forever for a task that no longer exists.
+--- @include failed-set
+--- @include delete-job
+
+local function leave_parent(job)
+  local parent = redis.call('HGET', job, 'parentKey')
+  local dependencies = parent and parent .. ':dependencies'
+  if not parent or redis.call('SREM', dependencies, job) == 0 or redis.call('EXISTS', dependencies) == 1 then
+    return
+  end
+  local home, id = string.match(parent, '^(.*:)(.*)$')
+  if redis.call('ZREM', home .. 'waiting-children', id) == 0 then
+    return
+  end
+  redis.call('RPUSH', home .. 'wait', id)
+  if redis.call('HEXISTS', home .. 'meta', 'paused') == 0 then
+    redis.call('ZADD', home .. 'marker', '0', '0')
+  end
+  redis.call('XADD', home .. 'events', '*', 'event', 'waiting', 'jobId', id, 'prev', 'waiting-children')
+end
+
+local function remove_ended_task(base, status, id)
+  if status == 'completed' then
+    redis.call('ZREM', base .. 'completed', id)
+  else
+    leave_parent(base .. id)
+    leave_failed(base, id)
+  end
+  delete_job(base, id)
+end
+
+local function remove_ended(base, status, since, count, limit)
+  local set = base .. status
+  local old = since ~= '' and redis.call('ZRANGEBYSCORE', set, '-inf', '(' .. since, 'LIMIT', 0, limit) or {}
+  if count ~= '' and #old < limit then
+    local excess = math.min(redis.call('ZCARD', set) - count, limit)
+    if excess > #old then
+      old = redis.call('ZRANGE', set, 0, excess - 1)
+    end
+  end
+  for _, id in ipairs(old) do
+    remove_ended_task(base, status, id)
+  end
+  return #old
+end
