@@ -157,7 +157,7 @@ export const scheduleViewSchema = z
     source: z
       .enum(SCHEDULE_SOURCES)
       .describe(
-        "`catalogue` if the schedule is defined in the API's catalogue, and `api` if only requests have stored it.",
+        '`catalogue` if a catalogue has stored the schedule, even if a request has changed it since, and `api` if only requests have stored it.',
       ),
     status: z.enum(['active', 'paused']),
     pausedAt: time.optional(),
