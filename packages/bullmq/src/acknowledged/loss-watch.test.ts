@@ -7,10 +7,11 @@ import type { NewTask } from '@bullpen/engine'
 import { privateCluster, privateRedis } from '@bullpen/testing'
 import { eventually, faultProxy } from '@bullpen/testkit'
 import { Redis } from 'ioredis'
-import { describe, expect, it, onTestFinished } from 'vitest'
+import { describe, expect, inject, it, onTestFinished } from 'vitest'
 import { openPatientBroker } from '../broker/patient-broker.fixture.ts'
-import { prefixOf } from '../keys.ts'
+import { prefixOf, queueKeys } from '../keys.ts'
 import { silent } from '../setup.fixture.ts'
+import { openLossWatch } from './loss-watch.ts'
 
 const LINE = 'redis has lost acknowledged tasks: its data is older than before'
 
@@ -126,14 +127,12 @@ describe('a failover to a replica that lagged behind', () => {
     }
     await fail()
     const ids = [shared, ...lost.mail, ...lost.files]
-    const reported = () => [...one.lines, ...two.lines].flatMap((line) => line.ids)
-    // On a busy machine, a process may look more than once, and report what it has found in several lines.
-    await eventually(() => reported().length >= ids.length)
-    expect(reported().toSorted()).toEqual(ids.toSorted())
+    await eventually(() => one.lines.length + two.lines.length === 2)
     const lines = [...one.lines, ...two.lines]
+    expect(lines.flatMap((line) => line.ids).toSorted()).toEqual(ids.toSorted())
     expect(lines.map((line) => line.tasks)).toEqual(lines.map((line) => line.ids.length))
-    expect(one.lines.flatMap((line) => line.ids)).toEqual(expect.arrayContaining(lost.mail.slice(0, 2)))
-    expect(two.lines.flatMap((line) => line.ids)).toEqual(expect.arrayContaining(lost.files))
+    expect(one.lines[0]?.ids).toEqual(expect.arrayContaining(lost.mail.slice(0, 2)))
+    expect(two.lines[0]?.ids).toEqual(expect.arrayContaining(lost.files))
     const counted = [...one.lost, ...two.lost]
     const sum = (queue: string) =>
       counted.filter((each) => each.queue === queue).reduce((all, { tasks }) => all + tasks, 0)
@@ -176,6 +175,74 @@ describe('a failover to a replica that lagged behind', () => {
   })
 })
 
+describe('a loss of tasks of two queues is reported in one line', () => {
+  // The first look takes the steps 0 to 2, and the next ones, which a change of the server starts at about the same time, what follows.
+  const moments = Array.from({ length: 6 }, (_, i) => 3 + i)
+
+  it.each(moments)('if it occurs at step %d of the looks', async (lostAt) => {
+    const { check, lines, lost } = await watched({ lostAt })
+    await check()
+    await Promise.all([check(), check()])
+    await check()
+    expect(lines).toEqual([expect.objectContaining({ tasks: 2, queues: { mail: 1, files: 1 } })])
+    expect(lost).toEqual([
+      { queue: 'mail', tasks: 1 },
+      { queue: 'files', tasks: 1 },
+    ])
+  })
+
+  it.each(moments)('if it occurs at step %d, and the look fails afterwards', async (lostAt) => {
+    const { check, lines } = await watched({ lostAt, failsAt: lostAt + 1 })
+    await check()
+    await Promise.allSettled([check(), check()])
+    await check().catch(() => {})
+    await check()
+    expect(lines).toEqual([expect.objectContaining({ tasks: 2, queues: { mail: 1, files: 1 } })])
+  })
+})
+
+/** Two queues with one task each, which Redis loses at a step: a look takes one step before each queue, and one at its end. */
+async function watched({ lostAt, failsAt }: { readonly lostAt: number; readonly failsAt?: number }) {
+  const redis = new Redis(inject('redisUrl'))
+  const namespace = namespaced()
+  const tasks = await Promise.all(
+    ['mail', 'files'].map(async (queue) => {
+      const keys = queueKeys(namespace, queue)
+      const id = createTaskId(queue, Date.now(), randomBytes(10))
+      await redis.multi().hset(keys.totals, 'accepted', 1).hset(keys.job(id), 'name', 'a.b').exec()
+      return { queue, id, stored: [keys.totals, keys.job(id)] }
+    }),
+  )
+  let step = 0
+  const next = (): void => {
+    // The connection sends this before the commands of the next step.
+    if (step === lostAt) void redis.del(tasks.flatMap(({ stored }) => stored))
+    if (step++ === failsAt) throw new Error('Connection is closed.')
+  }
+  function* byQueue() {
+    for (const { queue, id } of tasks) {
+      next()
+      yield [queue, [id]] as const
+    }
+    next()
+  }
+  const lines: unknown[] = []
+  const lost: { readonly queue: string; readonly tasks: number }[] = []
+  const watch = openLossWatch({
+    redis,
+    ...{ redisUrl: inject('redisUrl'), namespace },
+    acknowledged: { note() {}, byQueue: () => Object.assign(new Map(), { [Symbol.iterator]: byQueue }) },
+    onLost: (each) => lost.push(each),
+    log: { ...silent, error: (line) => void lines.push(line), warn: (line) => void lines.push(line) },
+  })
+  onTestFinished(async () => {
+    watch.close()
+    await redis.del(tasks.map(({ queue }) => queueKeys(namespace, queue).lostTasks))
+    redis.disconnect()
+  })
+  return { check: watch.check, lines, lost }
+}
+
 it('a restart without the newest writes is reported', async () => {
   const { client, url, crash, start } = await server()
   const own = await producer(url, namespaced())
@@ -184,10 +251,8 @@ it('a restart without the newest writes is reported', async () => {
   const lost = [await own.enqueue('mail'), await own.enqueue('mail')]
   await crash()
   await start()
-  const reported = () => own.lines.flatMap(({ ids }) => ids as readonly string[])
-  // A look while Redis starts may report only the first one, and the next look the other.
-  await eventually(() => reported().length === 2)
-  expect(reported().toSorted()).toEqual(lost.toSorted())
+  await eventually(() => own.lines.length > 0)
+  expect(own.lines).toEqual([expect.objectContaining({ tasks: 2, ids: lost.toSorted() })])
 })
 
 it('a restart of a node of a cluster without the newest writes is reported', async () => {

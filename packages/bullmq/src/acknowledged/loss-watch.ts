@@ -3,7 +3,9 @@
 //
 // After each change of the server, the process looks for all tasks that it remembers (./acknowledged-tasks.ts), unless the same server
 // process still has the same history. Without a change, it only compares how many tasks each queue has accepted, a number that never
-// decreases otherwise. Each lost task is noted in Redis with the process that found it first, so that only that one counts it.
+// decreases otherwise. If one has decreased, or the server has changed in the meantime, it looks for all of them again before it reports
+// anything, because the queues of which it read the count before may have lost tasks as well. A loss is therefore reported in one line. Each
+// lost task is noted in Redis with the process that found it first, so that only that one counts it.
 import { randomUUID } from 'node:crypto'
 import type { Log } from '@bullpen/contract'
 import { readTaskId, timeText } from '@bullpen/contract/internal'
@@ -44,6 +46,10 @@ export interface LossWatch {
 }
 
 export function openLossWatch({ redis, redisUrl, namespace, acknowledged, onLost, log }: LossWatchOptions): LossWatch {
+  /** Settles when the last look has ended. Two at the same time would report the same tasks. */
+  let looking: Promise<unknown> = Promise.resolve()
+  /** Whether Redis has lost data since a look has ended. A look that fails after it has noticed this leaves it to the next one. */
+  let isOlder = false
   /** How often the server has changed, now and when the tasks were last looked for. */
   let changes = 0
   let checkedChanges = 0
@@ -64,15 +70,16 @@ export function openLossWatch({ redis, redisUrl, namespace, acknowledged, onLost
     return runScript(redis, noteLostScript, { totals, recentlyRemoved, events, lostTasks }, args, tasks)
   }
 
-  /** Returns the ids of the tasks that Redis has lost and that no process had reported. */
+  /** Returns the ids of the tasks that Redis has lost and that this process has not reported. */
   const findLost = async (queue: string, tasks: readonly string[], mayBeLost: boolean): Promise<readonly string[]> => {
     const known = accepted.get(queue) ?? 0
     const [count] = await note(queue, [])
+    accepted.set(queue, count)
+    if (count < known) isOlder = true
     const lost: string[] = []
-    if (mayBeLost || count < known) {
+    if (mayBeLost || isOlder) {
       for (let i = 0; i < tasks.length; i += AT_ONCE) lost.push(...(await note(queue, tasks.slice(i, i + AT_ONCE)))[1])
     }
-    accepted.set(queue, count)
     return lost.filter((id) => !reported.has(id)).toSorted()
   }
 
@@ -97,25 +104,34 @@ export function openLossWatch({ redis, redisUrl, namespace, acknowledged, onLost
   }
 
   const look = async (): Promise<void> => {
-    const change = changes
-    const present = change === checkedChanges ? history : await readHistory(redis)
-    const mayBeLost = change !== checkedChanges && (present === undefined || present !== history)
-    const found = new Map<string, readonly string[]>()
-    for (const [queue, tasks] of acknowledged.byQueue()) {
-      const lost = await findLost(queue, tasks, mayBeLost)
-      if (lost.length > 0) found.set(queue, lost)
+    for (;;) {
+      const change = changes
+      const wasOlder = isOlder
+      const present = change === checkedChanges ? history : await readHistory(redis)
+      const mayBeLost = change !== checkedChanges && (present === undefined || present !== history)
+      const found = new Map<string, readonly string[]>()
+      for (const [queue, tasks] of acknowledged.byQueue()) {
+        const lost = await findLost(queue, tasks, mayBeLost)
+        if (lost.length > 0) found.set(queue, lost)
+      }
+      // The queues that were looked at first may have lost tasks since.
+      if (change !== changes || isOlder !== wasOlder) continue
+      history = present
+      checkedChanges = change
+      isOlder = false
+      if (found.size > 0) report(found)
+      return
     }
-    history = present
-    checkedChanges = change
-    if (found.size > 0) report(found)
   }
 
   return {
-    async check() {
-      await look().catch((err: unknown) => {
+    check() {
+      const looked = looking.then(look).catch((err: unknown) => {
         if (isConnectionError(err)) throw err
         log.warn({ err }, 'check for lost tasks failed: retrying')
       })
+      looking = looked.catch(() => {})
+      return looked
     },
     close: stopWatching,
   }
