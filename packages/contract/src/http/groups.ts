@@ -242,7 +242,11 @@ export const membersAddedSchema = z
       .int()
       .describe('The number of the first member of this request. The members are numbered in order, starting from 0.'),
     count: z.int().describe('How many members the request has added.'),
-    ids: z.array(z.string()).describe("The tasks' ids, in the request's order."),
+    ids: z
+      .array(z.string())
+      .describe(
+        "The tasks' ids, in the request's order. A task is found under its id once it is in its queue, usually within milliseconds.",
+      ),
   })
   .meta({ id: 'MembersAdded' })
 
