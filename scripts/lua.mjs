@@ -26,6 +26,7 @@ const IN_STRINGS = [
   'forwarded',
   'gates',
   'key-owner',
+  'losses',
   'matching-dead',
   'matching-rule',
   'next-task',

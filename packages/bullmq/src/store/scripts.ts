@@ -619,6 +619,15 @@ local function key_owner(base, entry, now)
 end
 `
 
+export const LOSSES = `
+local function uncount_loss(job)
+  redis.call('HINCRBY', job, 'stc', -1)
+  if redis.call('HGET', job, 'defa') == 'job stalled more than allowable limit' then
+    redis.call('HDEL', job, 'defa')
+  end
+end
+`
+
 export const MATCHING_DEAD = `
 local function decode_json(text)
   return cjson.decode((string.gsub(text, '\\\\u[dD][89a-fA-F]%x%x', '\\\\ufffd')))
@@ -4413,8 +4422,8 @@ return redis.call('HGET', job, field)
 
 /**
  * Notes that the process of an attempt lives although the attempt has lost its lock, for example because Redis did not respond for longer
- * than a lock lasts. The loss then counts as no death of a process, whether the leader has already recovered the task or will. May be sent
- * again.
+ * than a lock lasts. The loss then counts neither as a death of a process nor as one of the losses that a task may have, whether the leader
+ * has already recovered the task or will. May be sent again.
  */
 export const noteSurvivalScript = luaScript<'job', 'fencingToken', void>({
   name: 'note-survival',
@@ -4423,11 +4432,21 @@ export const noteSurvivalScript = luaScript<'job', 'fencingToken', void>({
   lua: `#!lua flags=allow-oom
 local job = KEYS[1]
 local fencingToken = ARGV[1]
+local function uncount_loss(job)
+  redis.call('HINCRBY', job, 'stc', -1)
+  if redis.call('HGET', job, 'defa') == 'job stalled more than allowable limit' then
+    redis.call('HDEL', job, 'defa')
+  end
+end
 if redis.call('HGET', job, 'diedIn') == fencingToken then
   redis.call('HDEL', job, 'diedIn')
   if redis.call('HINCRBY', job, 'deaths', -1) <= 0 then
     redis.call('HDEL', job, 'deaths', 'alone')
   end
+end
+if redis.call('HGET', job, 'lostIn') == fencingToken then
+  redis.call('HDEL', job, 'lostIn')
+  uncount_loss(job)
 elseif redis.call('HGET', job, 'ats') == fencingToken then
   redis.call('HSET', job, 'livedIn', fencingToken)
 end

@@ -141,24 +141,42 @@ it('a task whose worker was lost too often uses the rate of its key when it is f
   const keyed = defineTask({ name: 'test.keyed', queue, input: z.number(), output: z.number() })
   const clock = fakeClock()
   const broker = memoryBroker({ clock })
-  const handle = defineHandler(keyed, import.meta.url, ({ input, id, fencingToken, snooze }) => {
+  const handle = defineHandler(keyed, import.meta.url, ({ input, fencingToken, snooze }) => {
     if (input > 0) return input
     // The task would be dead after three deaths in a row.
     if (fencingToken % 2 === 0) return snooze('1s')
-    broker.loseLock(id)
+    broker.kill('memory')
+    isKilled = true
     return input
   })
   const handlers = { 'test.keyed': handle }
-  const pool = memoryPool(broker, { catalogue: defineCatalogue(keyed), handlers, clock, queue: 'q' })
-  await pool.start()
+  const startPool = () => memoryPool(broker, { catalogue: defineCatalogue(keyed), handlers, clock, queue: 'q' }).start()
+  let isKilled = false
+  await startPool()
   const poisoned = await broker.add(keyed, 0, { concurrencyKey: 'a' })
-  for (let i = 0; i <= starts; i++) await clock.advance(10_000)
+  for (let i = 0; i <= starts; i++) {
+    await clock.advance(10_000)
+    if (isKilled) await startPool()
+    isKilled = false
+  }
   expect(await broker.find(poisoned)).toMatchObject({ status: 'dead', fencingToken: starts })
   const next = await broker.add(keyed, 1, { concurrencyKey: 'a' })
   const other = await broker.add(keyed, 1, { concurrencyKey: 'b' })
   await clock.advance(10_000)
   expect(await broker.find(other)).toMatchObject({ status: 'completed' })
   expect(await broker.find(next)).toMatchObject({ status: 'waiting', waitsFor: { kind: 'rate' } })
+})
+
+it('a task whose lock was lost any number of times while its worker lived runs again', async () => {
+  const losses = MAX_LOSSES + 2
+  const { broker, pool, clock } = openQueue(({ id, fencingToken }) => {
+    if (fencingToken <= losses) broker.loseLock(id)
+    return fencingToken
+  })
+  await pool.start()
+  const id = await broker.add(echo, 1)
+  for (let i = 0; i <= losses; i++) await clock.advance(10_000)
+  expect(await broker.find(id)).toMatchObject({ status: 'completed', output: losses + 1 })
 })
 
 describe('a memory broker', () => {

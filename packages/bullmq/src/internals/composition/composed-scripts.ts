@@ -14,8 +14,8 @@
 import { createRequire } from 'node:module'
 import { RESERVED_IDS } from '../../keys.ts'
 import { shebang } from '../../scripts/script.ts'
-import { ATTEMPT_RECORDS, FENCE, GATES, REMOVE_ENDED, RETRY_BUDGET, TASK_EVENTS } from '../../store/scripts.ts'
-import { COUNT_DEATH, POSTPONE, retryInQuarantine, storeSurvival, withReturns } from '../quarantine-steps.ts'
+import { ATTEMPT_RECORDS, FENCE, GATES, LOSSES, REMOVE_ENDED, RETRY_BUDGET, TASK_EVENTS } from '../../store/scripts.ts'
+import { COUNT_LOSS, POSTPONE, retryInQuarantine, storeSurvival, withReturns } from '../quarantine-steps.ts'
 import { OPEN_INDEX, WATCHED, type WatchedCommand } from '../status/status-index.ts'
 import { COUNT_ACTIVE, LEFT_ACTIVE, withLeaves } from '../turns/key-concurrency.ts'
 import { withLaneTimes } from '../turns/key-rate.ts'
@@ -76,7 +76,7 @@ if events ~= '' and (${SUCCEEDED}) then${TASK_EVENTS}
   add_task_events(base, ${id}, events, ${due})
 end`
 
-/** Adds the event of a lost attempt of the task `id`. COUNT_DEATH has read the fields. */
+/** Adds the event of a lost attempt of the task `id`. COUNT_LOSS has read the fields. */
 const ADD_LOST = `if events then
     add_task_event(base, id, events, event_start('requeued', name, tags, group)
       .. string.format(',"attempt":%d,"fencingToken":%s,"outcome":"panicked",'
@@ -293,7 +293,7 @@ end`,
 if #answer > 0 then call('HINCRBY', base .. 'totals', 'recovered', #answer) end
 for _, id in ipairs(answer) do
   record_lost_attempt(base .. id, at)
-  ${COUNT_DEATH}
+  ${COUNT_LOSS}
   ${NOTE_RETURN}
   ${ADD_LOST}
 end`,
@@ -328,7 +328,7 @@ export function compose(script: BullmqScript): ComposedScript {
 ${last === undefined ? '' : removeLast(last)}${removeArguments([...extra, 'base'])}
 local call = redis.call
 ${OPEN_INDEX}
-${name === 'moveStalledJobsToWait' ? `${FENCE}${ATTEMPT_RECORDS}${TASK_EVENTS}` : ''}
+${name === 'moveStalledJobsToWait' ? `${FENCE}${ATTEMPT_RECORDS}${LOSSES}${TASK_EVENTS}` : ''}
 ${TAKES_OUT.includes(name) ? 'local left_lane, left_active' : ''}${FETCHES.includes(name) ? 'local may_be_uncounted, is_last_start, is_turn_of_others, features_at_end' : ''}
 ${FETCHES.includes(name) || last !== undefined ? GATES : ''}
 local function bullmq()

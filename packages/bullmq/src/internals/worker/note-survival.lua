@@ -1,18 +1,23 @@
 #!lua flags=allow-oom
 -- Notes that the process of an attempt lives although the attempt has lost its lock, for example because Redis did not respond for longer
--- than a lock lasts. The loss then counts as no death of a process, whether the leader has already recovered the task or will. May be sent
--- again.
+-- than a lock lasts. The loss then counts neither as a death of a process nor as one of the losses that a task may have, whether the leader
+-- has already recovered the task or will. May be sent again.
 --
 -- KEYS[1]  job           the task
 -- ARGV[1]  fencingToken  that of the attempt
 local job = KEYS[1]
 local fencingToken = ARGV[1]
+--- @include losses
 
 if redis.call('HGET', job, 'diedIn') == fencingToken then
   redis.call('HDEL', job, 'diedIn')
   if redis.call('HINCRBY', job, 'deaths', -1) <= 0 then
     redis.call('HDEL', job, 'deaths', 'alone')
   end
+end
+if redis.call('HGET', job, 'lostIn') == fencingToken then
+  redis.call('HDEL', job, 'lostIn')
+  uncount_loss(job)
 elseif redis.call('HGET', job, 'ats') == fencingToken then
   redis.call('HSET', job, 'livedIn', fencingToken)
 end

@@ -1,5 +1,6 @@
 // A task whose process lives through an outage of Redis that lasts longer than its lock: no death is counted, whether the process or the
-// leader reaches Redis first.
+// leader reaches Redis first. Nor is the loss counted.
+import { MAX_LOSSES } from '@bullpen/engine/internal'
 import { eventually, faultProxy } from '@bullpen/testkit'
 import { Redis } from 'ioredis'
 import { expect, inject, it, onTestFinished } from 'vitest'
@@ -30,6 +31,7 @@ async function stage(roundMs: number) {
   })
   const keys = queueKeys(all.namespace, 'rig')
   const id = await all.enqueue(long, { input: { n: 1 } })
+  await redis.hset(keys.job(id), 'stc', MAX_LOSSES - 1)
   await all.startPool(proxy.url)
   await eventually(() => started.length === 1)
   return { ...all, id, redis, keys, proxy, field: (name: string) => redis.hget(keys.job(id), name) }
@@ -44,6 +46,7 @@ it('a death that the leader has counted is taken back when the process reaches R
   proxy.reset()
   await eventually(async () => (await field('deaths')) === null)
   expect(await settled(id)).toMatchObject({ status: 'completed', fencingToken: 2 })
+  expect(await field('stc')).toBe(`${MAX_LOSSES - 1}`)
 })
 
 it('no death is counted if the process reaches Redis before the leader recovers the task', async () => {
@@ -55,8 +58,10 @@ it('no death is counted if the process reaches Redis before the leader recovers 
   await redis.lrem(keys.active, 1, id)
   proxy.reset()
   await eventually(async () => (await field('livedIn')) === '1')
+  await redis.hset(keys.job(id), 'stc', MAX_LOSSES)
   await redis.lpush(keys.active, id)
   await redis.hdel(keys.meta, 'paused')
   expect(await settled(id)).toMatchObject({ status: 'completed', fencingToken: 2 })
   expect(await field('deaths')).toBeNull()
+  expect(await field('stc')).toBe(`${MAX_LOSSES}`)
 })

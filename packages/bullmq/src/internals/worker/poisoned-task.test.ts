@@ -8,7 +8,9 @@ import { expect, it, onTestFinished } from 'vitest'
 import { attach } from '../../attach.ts'
 import { cancelById } from '../../cancel/by-id.ts'
 import { prefixOf, queueKeys } from '../../keys.ts'
+import { runScript } from '../../scripts/script.ts'
 import { long, setup } from '../../setup.fixture.ts'
+import { noteSurvivalScript } from '../../store/scripts.ts'
 import { COMPOSED } from '../composition/composed-scripts.ts'
 import { scriptProxy } from '../index-model/script-proxy.fixture.ts'
 
@@ -58,6 +60,20 @@ it('the end of the task is reported, and its handler is not called', async () =>
   await eventually(() => about(id).length > 0)
   expect(about(id)).toEqual([dead(id)])
   expect(handled).toEqual([])
+})
+
+it('a task whose last process lives after all is started again', async () => {
+  const { poison, startPool, settled, about, redis, keys } = await stage()
+  const id = await poison()
+  await eventually(async () => (await redis.hexists(keys.job(id), 'defa')) === 1)
+  const note = () => runScript(redis, noteSurvivalScript, { job: keys.job(id) }, { fencingToken: MAX_LOSSES + 1 })
+  // The note may be sent again.
+  await note()
+  await note()
+  expect(await redis.hget(keys.job(id), 'stc')).toBe(`${MAX_LOSSES}`)
+  await startPool()
+  expect(await settled(id)).toMatchObject({ status: 'completed', fencingToken: MAX_LOSSES + 2 })
+  expect(about(id)).not.toContainEqual(dead(id))
 })
 
 it('a task that is retried on request and fails has the record of that failure, and no other one', async () => {

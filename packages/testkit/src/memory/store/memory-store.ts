@@ -215,8 +215,8 @@ export class MemoryStore {
 
   /**
    * Handles an owner that has died or lost its lock. After `stallMs`, the lost attempt gets a record, and the task waits again, before
-   * all others, whatever their priorities. A death is counted unless the owner lives, or the task was quarantined and did not run in the
-   * worker's process.
+   * all others, whatever their priorities. The loss is counted unless the owner lives, and so is a death unless the task was quarantined and
+   * did not run in the worker's process.
    * After too many losses, the consumer that fetches the task ends it: see `endPoisoned`.
    */
   orphan(task: StoredTask, owner: Owner, lives = false): void {
@@ -224,7 +224,7 @@ export class MemoryStore {
     task.owner = undefined
     this.places.after(this.#stallMs, () => {
       this.#recovered++
-      task.losses++
+      if (!lives) task.losses++
       if (!lives && (task.deaths === 0 || task.alone === task.fencingToken)) task.deaths++
       const now = this.#clock.now()
       addRecord(task, {
