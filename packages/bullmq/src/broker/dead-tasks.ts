@@ -13,9 +13,8 @@ import {
   readDeadRequests,
   stopRequest,
 } from '../queries/dead-tasks.ts'
-import { retryTask } from '../scripts/dead/retry-task.ts'
 import { type Commander, runScript } from '../scripts/script.ts'
-import { deleteTaskScript, storeDeadRequestScript } from '../store/scripts.ts'
+import { deleteTaskScript, retryTaskScript, storeDeadRequestScript } from '../store/scripts.ts'
 import type { QueueTable } from './queue-handles.ts'
 
 export interface DeadTasksOptions {
@@ -75,7 +74,7 @@ export function createDeadTasks(
         if (data === undefined) return 'not_found'
         return runScript(
           redis,
-          retryTask,
+          retryTaskScript,
           { job: job(id), dead },
           { base, id, request, by, data, copy, afterCompensation: afterCompensation ? '1' : '' },
         )

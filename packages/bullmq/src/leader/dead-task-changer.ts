@@ -6,9 +6,9 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { Term } from '../cancel/bulk-canceller.ts'
 import type { QueueKeys } from '../keys.ts'
 import { KEEP_PROGRESS_MS, parseDeadRequest, rangeOf, searchedSet } from '../queries/dead-tasks.ts'
-import { changeDeadPage } from '../scripts/dead/change-dead-page.ts'
 import { pauseAfterPage } from '../scripts/pause-after-page.ts'
 import { type Commander, runScript } from '../scripts/script.ts'
+import { changeDeadPageScript } from '../store/scripts.ts'
 
 /** The longest pause while the rates permit no task, in ms, so that the leader soon notices a new request and the end of its term. */
 const MAX_PAUSE_MS = 200
@@ -26,9 +26,9 @@ export async function changeDeadTasks(redis: Commander, keys: QueueKeys, term: T
       const range = rangeOf(keys, { ...filter, endedUntil })
       const flag = { afterCompensation: afterCompensation === true ? '1' : '' }
       const args = { fencing: term.fencing, id, action, by, rate, keepMs: KEEP_PROGRESS_MS, ...range, ...flag }
-      const page = await runScript(redis, changeDeadPage, names, args)
-      if (page === undefined || term.isOver()) return
-      waitMs = Math.min(waitMs, page.waitMs)
+      const permittedInMs = await runScript(redis, changeDeadPageScript, names, args)
+      if (permittedInMs === null || term.isOver()) return
+      waitMs = Math.min(waitMs, permittedInMs)
     }
     if (waitMs > 0) await sleep(Math.min(waitMs, MAX_PAUSE_MS), undefined, { ref: false })
     else await pauseAfterPage(sentAt)

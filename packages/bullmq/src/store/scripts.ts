@@ -2089,6 +2089,593 @@ return redis.call('TIME')
 })
 
 /**
+ * Retries or deletes one page of the dead tasks that a request selects. The position and the number of changed tasks are stored in the same
+ * step in which the tasks are changed. The script may therefore be sent again, or by another process, without changing a task twice.
+ */
+export const changeDeadPageScript = luaScript<
+  'leader' | 'deadRequests' | 'progress' | 'set',
+  | 'fencing'
+  | 'base'
+  | 'id'
+  | 'action'
+  | 'by'
+  | 'filterText'
+  | 'earliest'
+  | 'latest'
+  | 'rate'
+  | 'keepMs'
+  | 'afterCompensation',
+  number | null
+>({
+  name: 'change-dead-page',
+  keys: ['leader', 'deadRequests', 'progress', 'set'],
+  args: [
+    'fencing',
+    'base',
+    'id',
+    'action',
+    'by',
+    'filterText',
+    'earliest',
+    'latest',
+    'rate',
+    'keepMs',
+    'afterCompensation',
+  ],
+  lua: `#!lua flags=allow-oom
+local leader, deadRequests, progress, set = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local fencing, base, id, action, by, filterText = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
+local earliest, latest, rate, keepMs, afterCompensation = ARGV[7], ARGV[8], ARGV[9], ARGV[10], ARGV[11]
+local function is_deposed(leader, fencing)
+  local highest = tonumber(redis.call('GET', leader) or '0')
+  if highest > tonumber(fencing) then
+    return true
+  end
+  if highest < tonumber(fencing) then
+    redis.call('SET', leader, fencing)
+  end
+  return false
+end
+local function decode_json(text)
+  return cjson.decode((string.gsub(text, '\\\\u[dD][89a-fA-F]%x%x', '\\\\ufffd')))
+end
+local function has_tag(stored, tag)
+  for _, each in ipairs(stored and decode_json(stored) or {}) do
+    if each == tag then
+      return true
+    end
+  end
+  return false
+end
+local function matches_dead(base, filter, id)
+  local job = base .. id
+  if next(filter) == nil then
+    return redis.call('EXISTS', job) == 1
+  end
+  local name, stored = unpack(redis.call('HMGET', job, 'name', 'fingerprint'))
+  if not name or filter.task and filter.task ~= name then
+    return false
+  end
+  if filter.state or filter.code then
+    local state, code = string.match(stored or '', '^%S+ (%S+) (.*)$')
+    if filter.state and filter.state ~= state or filter.code and filter.code ~= code then
+      return false
+    end
+  end
+  if filter.tag and not has_tag(redis.call('HGET', job, 'tags'), filter.tag) then
+    return false
+  end
+  if not filter.text then
+    return true
+  end
+  local reason = redis.call('HGET', job, 'failedReason') or ''
+  local message = string.match(reason, '^[A-Z_]+ %b(): (.*)$') or reason
+  return string.find(string.lower(message), filter.text, 1, true) ~= nil
+end
+local function is_after(id, other)
+  for at = 1, math.min(#id, #other) do
+    local byte, of_other = string.byte(id, at), string.byte(other, at)
+    if byte ~= of_other then
+      return byte > of_other
+    end
+  end
+  return #id > #other
+end
+local function rank_in(set, score, id)
+  local first = redis.call('ZCOUNT', set, '-inf', '(' .. score)
+  local beyond = first + redis.call('ZCOUNT', set, score, score)
+  while first < beyond do
+    local middle = math.floor((first + beyond) / 2)
+    if is_after(redis.call('ZRANGE', set, middle, middle)[1], id) then
+      beyond = middle
+    else
+      first = middle + 1
+    end
+  end
+  return first
+end
+local MAX_FINGERPRINTS = 1000
+local OTHER = '{"state":"","code":"other","message":"errors after the first 1000 kinds"}'
+local function enter_fingerprint(home, id, score, given)
+  local fingerprint, rest, info = string.match(given, '^(%S+)([^\\n]*)\\n(.*)$')
+  local infos = home .. 'fingerprints'
+  if redis.call('HEXISTS', infos, fingerprint) == 0 then
+    if redis.call('HLEN', infos) >= MAX_FINGERPRINTS then
+      fingerprint = 'other'
+      redis.call('HSETNX', infos, fingerprint, OTHER)
+    else
+      redis.call('HSET', infos, fingerprint, info)
+      redis.call('RPUSH', home .. 'new-fingerprints', fingerprint)
+      redis.call('LTRIM', home .. 'new-fingerprints', -MAX_FINGERPRINTS, -1)
+    end
+  end
+  redis.call('HSET', home .. id, 'fingerprint', fingerprint .. rest)
+  redis.call('ZADD', home .. 'fingerprint:' .. fingerprint, score, id)
+end
+local function leave_fingerprint(home, id, stored)
+  if not stored then
+    return
+  end
+  local fingerprint = string.match(stored, '^%S+')
+  local set = home .. 'fingerprint:' .. fingerprint
+  if redis.call('ZREM', set, id) == 1 and redis.call('EXISTS', set) == 0 then
+    redis.call('HDEL', home .. 'fingerprints', fingerprint)
+  end
+end
+local FAILED_PARTS = { 'dead', 'cancelled', 'expired' }
+local function enter_failed(base, id, part, score, fingerprint)
+  redis.call('ZADD', base .. 'failed', score, id)
+  redis.call('ZADD', base .. part, score, id)
+  if fingerprint then
+    enter_fingerprint(base, id, score, fingerprint)
+  end
+end
+local function leave_failed(base, id)
+  local fingerprint = redis.call('HGET', base .. id, 'fingerprint')
+  if fingerprint then
+    leave_fingerprint(base, id, fingerprint)
+    redis.call('HDEL', base .. id, 'fingerprint')
+  end
+  for _, part in ipairs(FAILED_PARTS) do
+    redis.call('ZREM', base .. part, id)
+  end
+  return redis.call('ZREM', base .. 'failed', id) == 1
+end
+local function whole(number)
+  return string.format('%.0f', number)
+end
+local function micros()
+  local time = redis.call('TIME')
+  return time[1] * 1000000 + time[2]
+end
+local function millis()
+  return math.floor(micros() / 1000)
+end
+local REPEATS_WITHIN_MS = 20000
+local TRIM_AT_ONCE = 1000
+local trimmed, has_removed = {}, nil
+local function remember_removal(home, member, at)
+  local now = millis()
+  local oldest, set = now - REPEATS_WITHIN_MS, home .. 'recently-removed'
+  if at and at < oldest then
+    return
+  end
+  redis.call('ZADD', set, whole(math.min(at or now, now)), member)
+  if trimmed[home] then
+    return
+  end
+  trimmed[home] = true
+  local old = redis.call('ZRANGE', set, '-inf', '(' .. whole(oldest), 'BYSCORE', 'LIMIT', 0, TRIM_AT_ONCE)
+  if #old > 0 then
+    redis.call('ZREM', set, unpack(old))
+  end
+  redis.call('PEXPIRE', set, REPEATS_WITHIN_MS)
+end
+local function was_removed(task)
+  if has_removed == nil then
+    has_removed = redis.call('EXISTS', base .. 'recently-removed') == 1
+  end
+  if not has_removed then
+    return false, false
+  end
+  local member = task.id .. ' ' .. task.caller
+  if task.unique and redis.call('ZSCORE', base .. 'recently-removed', member .. ' r') then
+    return true, true
+  end
+  return redis.call('ZSCORE', base .. 'recently-removed', member), false
+end
+local function delete_job(base, id)
+  local job = base .. id
+  local enqueued_at, caller, replaced = unpack(redis.call('HMGET', job, 'timestamp', 'caller', 'replaced'))
+  if enqueued_at or redis.call('EXISTS', job) == 1 then
+    redis.call('HINCRBY', base .. 'totals', 'removed', 1)
+  end
+  if enqueued_at then
+    remember_removal(base, id .. ' ' .. (caller or '') .. (replaced and ' r' or ''), tonumber(enqueued_at) or 0)
+  end
+  redis.call(
+    'DEL',
+    job,
+    job .. ':logs',
+    job .. ':dependencies',
+    job .. ':processed',
+    job .. ':failed',
+    job .. ':unsuccessful'
+  )
+end
+local function leave_parent(job)
+  local parent = redis.call('HGET', job, 'parentKey')
+  local dependencies = parent and parent .. ':dependencies'
+  if not parent or redis.call('SREM', dependencies, job) == 0 or redis.call('EXISTS', dependencies) == 1 then
+    return
+  end
+  local home, id = string.match(parent, '^(.*:)(.*)$')
+  if redis.call('ZREM', home .. 'waiting-children', id) == 0 then
+    return
+  end
+  redis.call('RPUSH', home .. 'wait', id)
+  if redis.call('HEXISTS', home .. 'meta', 'paused') == 0 then
+    redis.call('ZADD', home .. 'marker', '0', '0')
+  end
+  redis.call('XADD', home .. 'events', '*', 'event', 'waiting', 'jobId', id, 'prev', 'waiting-children')
+end
+local function remove_ended_task(base, status, id)
+  if status == 'completed' then
+    redis.call('ZREM', base .. 'completed', id)
+  else
+    leave_parent(base .. id)
+    leave_failed(base, id)
+  end
+  delete_job(base, id)
+end
+local function remove_ended(base, status, since, count, limit)
+  local set = base .. status
+  local old = since ~= '' and redis.call('ZRANGEBYSCORE', set, '-inf', '(' .. since, 'LIMIT', 0, limit) or {}
+  if count ~= '' and #old < limit then
+    local excess = math.min(redis.call('ZCARD', set) - count, limit)
+    if excess > #old then
+      old = redis.call('ZRANGE', set, 0, excess - 1)
+    end
+  end
+  for _, id in ipairs(old) do
+    remove_ended_task(base, status, id)
+  end
+  return #old
+end
+local function lane_name(field)
+  return string.match(field, ' (.*)$')
+end
+local function split_lane(name)
+  if not string.find(name, '\\30', 1, true) then
+    return name, nil
+  end
+  return string.match(name, '^(.*)\\30([^\\30]*)$')
+end
+local function lane_list(base, name)
+  return base .. 'lane:' .. name
+end
+local function lane_priorities(base, name)
+  return base .. 'lane-priorities:' .. name
+end
+local function lane_length(base, name)
+  return redis.call('LLEN', lane_list(base, name)) + redis.call('ZCARD', lane_priorities(base, name))
+end
+local function lane_head(base, name)
+  return redis.call('LINDEX', lane_list(base, name), -1) or redis.call('ZRANGE', lane_priorities(base, name), 0, 0)[1]
+end
+local NEEDS_MARK = '\\30'
+local JOINS_BEHIND = 0.125
+local LANE_PRIORITY_STEP = 0x100000000
+local NEWEST_OF_LANE = 250
+local function lane_keys(lane)
+  local name = lane_name(lane)
+  return name, lane_list(base, name), lane_priorities(base, name)
+end
+local function join_turns(name)
+  local first = redis.call('ZRANGE', base .. 'turns', 0, 0, 'WITHSCORES')
+  local time, others = unpack(redis.call('HMGET', base .. 'turn-state', 'time', 'pass'))
+  local pass = (first[2] or time) and math.max(first[2] or 0, time or 0) + JOINS_BEHIND or others or 0
+  redis.call('ZADD', base .. 'turns', 'NX', pass, name)
+end
+local function enter_lane(lane, id, priority, to_head)
+  local name, list, priorities = lane_keys(lane)
+  local state, was_empty = base .. 'turn-state', false
+  if priority > 0 then
+    was_empty = redis.call('EXISTS', list, priorities) == 0
+    local order = to_head and 0 or redis.call('HINCRBY', state, 'order', 1) % LANE_PRIORITY_STEP
+    redis.call('ZADD', priorities, whole(priority * LANE_PRIORITY_STEP + order), id)
+  else
+    was_empty = redis.call(to_head and 'RPUSH' or 'LPUSH', list, id) == 1 and redis.call('EXISTS', priorities) == 0
+  end
+  redis.call('HINCRBY', state, 'waiting', 1)
+  if not was_empty then
+    return false
+  end
+  redis.call('ZADD', base .. 'lanes', redis.call('HINCRBY', state, 'order', 1), name)
+  if redis.call('ZSCORE', base .. 'blocked-lanes', name) then
+    return redis.call('ZSCORE', base .. 'lane-times', name) and true or false
+  end
+  join_turns(name)
+  return true
+end
+local function resume_emptied(name)
+  local pass = string.find(name, NEEDS_MARK, 1, true) and redis.call('ZSCORE', base .. 'blocked-lanes', name)
+  if pass then
+    redis.call('ZREM', base .. 'blocked-lanes', name)
+    redis.call('ZREM', base .. 'lane-times', name)
+    redis.call('ZADD', base .. 'turns', pass, name)
+    redis.call('ZADD', base .. 'marker', '0', '0')
+  end
+end
+local function leave_lane(lane, id)
+  local name, list, priorities = lane_keys(lane)
+  if redis.call('ZREM', priorities, id) == 0 then
+    local newest = redis.call('LPOS', list, id, 'MAXLEN', NEWEST_OF_LANE)
+    if redis.call('LREM', list, newest and 1 or -1, id) == 0 then
+      return false
+    end
+  end
+  redis.call('HINCRBY', base .. 'turn-state', 'waiting', -1)
+  if redis.call('EXISTS', list, priorities) == 0 then
+    redis.call('ZREM', base .. 'lanes', name)
+    resume_emptied(name)
+  end
+  return true
+end
+local TASK_OVERHEAD_BYTES = 512
+local function stored_bytes_of(job)
+  local at_end = redis.call('HGET', job, 'atEnd')
+  local bytes = redis.call('HSTRLEN', job, 'data') + TASK_OVERHEAD_BYTES
+  if at_end and string.sub(at_end, 1, 1) == '+' then
+    bytes = bytes + redis.call('HSTRLEN', job, 'followUps') + redis.call('HSTRLEN', job, 'compensations')
+  end
+  return bytes, at_end
+end
+local function charge(home, job, sign)
+  local bytes, at_end = stored_bytes_of(job)
+  redis.call('HINCRBY', home .. 'totals', 'bytes', sign * bytes)
+  if not at_end then
+    return false
+  end
+  local name = string.sub(at_end, 2)
+  if name ~= '' and redis.call('HINCRBY', home .. 'api-key-tasks', name, sign) <= 0 then
+    redis.call('HDEL', home .. 'api-key-tasks', name)
+  end
+  return string.sub(at_end, 1, 1) == '+'
+end
+local MAX_LOG_EVENTS = 100
+local function add_task_event(base, id, count, event)
+  redis.call('XADD', base .. 'task-events', 'MAXLEN', '~', count, '*', 'id', id, 'event', event)
+end
+local function event_start(type, name, tags, group)
+  local start = '{"type":"' .. type .. '","task":' .. cjson.encode(name or '') .. (tags and ',"tags":' .. tags or '')
+  return start .. (group and string.gsub(group, '^(%S+) (%d+)', ',"group":{"id":"%1","member":%2}') or '')
+end
+local function may_add(job, event)
+  return string.sub(event, 1, 13) ~= '{"type":"log"'
+    or redis.call('EXISTS', job) == 0
+    or redis.call('HINCRBY', job, 'logLines', 1) <= MAX_LOG_EVENTS
+end
+local function add_task_events(base, id, lines, due)
+  local count
+  for line in string.gmatch(lines, '[^\\n]+') do
+    if not count then
+      count = line
+    elseif may_add(base .. id, line) then
+      local event = due and string.sub(line, -1) ~= '}' and line .. string.format('%.0f}', due) or line
+      add_task_event(base, id, count, event)
+    end
+  end
+end
+local MAX_RETRY_RECORDS = 10
+local function rare()
+  return { enter_lane = enter_lane }
+end
+local MAX_BULLMQ_EVENTS = '10000'
+local DELAYED_STEP, PRIORITY_STEP = 0x1000, 0x100000000
+local waiting, may_wake, has_delayed, queue_settings = {}, false, false, nil
+local function read_settings()
+  queue_settings = redis.call('HMGET', base .. 'meta', 'paused', 'concurrency', 'opts.maxLenEvents')
+  if not queue_settings[3] then
+    queue_settings[3] = MAX_BULLMQ_EVENTS
+    redis.call('HSET', base .. 'meta', 'opts.maxLenEvents', MAX_BULLMQ_EVENTS)
+  end
+end
+local function add_bullmq_event(name, id, ...)
+  if not queue_settings then
+    read_settings()
+  end
+  redis.call('XADD', base .. 'events', 'MAXLEN', '~', queue_settings[3], '*', 'event', name, 'jobId', id, ...)
+end
+local function delay_task(id, due)
+  local least, most = due * DELAYED_STEP, (due + 1) * DELAYED_STEP - 1
+  local last = redis.call('ZREVRANGEBYSCORE', base .. 'delayed', whole(most), whole(least), 'WITHSCORES', 'LIMIT', 0, 1)
+  local score = whole(last[2] and math.min(last[2] + 1, most) or least)
+  redis.call('ZADD', base .. 'delayed', score, id)
+  redis.call('ZADD', base .. 'scheduled', score, id)
+  has_delayed = true
+end
+local function place_behind(id, lane, priority)
+  local is_first = true
+  if lane then
+    is_first = rare().enter_lane(lane, id, priority, false)
+  elseif priority > 0 then
+    local order = redis.call('INCR', base .. 'pc') % PRIORITY_STEP
+    redis.call('ZADD', base .. 'prioritized', whole(priority * PRIORITY_STEP + order), id)
+  else
+    waiting[#waiting + 1] = id
+  end
+  may_wake = may_wake or is_first
+end
+local function place_task(task)
+  local id = task.id
+  add_bullmq_event('added', id, 'name', task.name)
+  if task.delay then
+    local due = task.enqueued_at + task.delay
+    delay_task(id, due)
+    return add_bullmq_event('delayed', id, 'delay', whole(due))
+  end
+  place_behind(id, task.lane, tonumber(task.priority or 0))
+  add_bullmq_event('waiting', id)
+end
+local function may_start()
+  local paused, concurrency = queue_settings[1], queue_settings[2]
+  return not paused and not (concurrency and redis.call('LLEN', base .. 'active') >= tonumber(concurrency))
+end
+local function write_waiting()
+  if #waiting > 0 then
+    redis.call('LPUSH', base .. 'wait', unpack(waiting))
+    waiting = {}
+  end
+  if may_wake and may_start() then
+    redis.call('ZADD', base .. 'marker', '0', '0')
+  end
+  if has_delayed then
+    local next_due = redis.call('ZRANGE', base .. 'delayed', 0, 0, 'WITHSCORES')[2]
+    redis.call('ZADD', base .. 'marker', whole(math.floor(next_due / DELAYED_STEP)), '1')
+  end
+end
+local has_cancel_rules
+local function add_retry(retries, entry)
+  while #retries >= MAX_RETRY_RECORDS do
+    table.remove(retries, 1)
+  end
+  retries[#retries + 1] = entry
+end
+local function with_time(data, stored, at)
+  local head, rest = string.match(data, '^({"v":%d+,)(.*)$')
+  if not head then
+    return data
+  end
+  local earlier = tonumber(string.match(stored, '^{"v":%d+,"retriedAt":(%d+),') or '')
+  if earlier and earlier >= at then
+    at = earlier + 1
+  end
+  return head .. '"retriedAt":' .. whole(at) .. ',' .. string.gsub(rest, '^"retriedAt":%d+,', '')
+end
+local function return_to_parent(job, parent)
+  local was_told = redis.call('EXISTS', parent) == 1
+    and (redis.call('ZREM', parent .. ':unsuccessful', job) == 1 or redis.call('HDEL', parent .. ':failed', job) == 1)
+  if was_told then
+    redis.call('SADD', parent .. ':dependencies', job)
+  end
+end
+local function note_return(id)
+  if has_cancel_rules == nil then
+    has_cancel_rules = redis.call('EXISTS', base .. 'cancel-rules') == 1
+  end
+  if has_cancel_rules then
+    redis.call('SADD', base .. 'cancel-returned', id)
+  end
+end
+local function retry_dead(id, retries, entry, data)
+  local job = base .. id
+  local stored, lane, priority, deaths, parent, events, name, tags, group = unpack(
+    redis.call('HMGET', job, 'data', 'lane', 'priority', 'deaths', 'parentKey', 'events', 'name', 'tags', 'group')
+  )
+  local next_data = with_time(data ~= '' and data or stored, stored, entry.at)
+  if not leave_failed(base, id) then
+    return false
+  end
+  add_retry(retries, entry)
+  redis.call('HSET', job, 'retries', cjson.encode(retries), 'data', next_data)
+  redis.call('HDEL', job, 'finishedOn', 'processedOn', 'failedReason', 'atm', 'stc')
+  if deaths then
+    redis.call('HSET', job, 'deaths', '1', 'stc', '1')
+  end
+  redis.call('HDEL', base .. 'cancelling', id)
+  charge(base, job, 1)
+  redis.call('HINCRBY', base .. 'totals', 'retried', 1)
+  place_behind(id, lane, tonumber(priority) or 0)
+  add_bullmq_event('waiting', id, 'prev', 'failed')
+  write_waiting()
+  if parent then
+    return_to_parent(job, parent)
+  end
+  note_return(id)
+  if events then
+    local start = event_start('retry_requested', name, tags, group)
+    add_task_event(base, id, events, start .. ',"by":' .. cjson.encode(entry.by or '') .. '}')
+  end
+  return true
+end
+local CHANGED_AT_ONCE = 100
+local EXAMINED_AT_ONCE = 500
+local SAVED_S = 0.5
+if is_deposed(leader, fencing) then
+  return false
+end
+if redis.call('HEXISTS', deadRequests, id) == 0 then
+  return 0
+end
+local filter, now = decode_json(filterText), millis()
+local score, last, tokens, at = unpack(redis.call('HMGET', progress, 'score', 'last', 'tokens', 'tokensAt'))
+local most = math.max(1, rate * SAVED_S)
+tokens = math.min(most, tokens and tonumber(tokens) + math.max(0, now - tonumber(at)) * rate / 1000 or most)
+local allowed = math.min(CHANGED_AT_ONCE, math.floor(tokens))
+if allowed == 0 then
+  return math.ceil((1 - tokens) * 1000 / rate)
+end
+local function retry(task)
+  local stored, compensated = unpack(redis.call('HMGET', base .. task, 'retries', 'compensated'))
+  if compensated and afterCompensation ~= '1' then
+    return false
+  end
+  local retries = stored and decode_json(stored) or {}
+  for _, each in ipairs(retries) do
+    if each.request == id or each.copy then
+      return false
+    end
+  end
+  return retry_dead(task, retries, { at = now, by = by, request = id }, '')
+end
+local function delete(task)
+  remove_ended_task(base, 'dead', task)
+  return true
+end
+local change = action == 'retry' and retry or delete
+local first = last and rank_in(set, score, last) or redis.call('ZCOUNT', set, '-inf', '(' .. earliest)
+local beyond = redis.call('ZCOUNT', set, '-inf', latest)
+local page = redis.call('ZRANGE', set, first, math.min(first + EXAMINED_AT_ONCE, beyond) - 1, 'WITHSCORES')
+local changed, is_full = 0, false
+for i = 1, #page, 2 do
+  if matches_dead(base, filter, page[i]) then
+    if changed == allowed then
+      is_full = true
+      break
+    end
+    if change(page[i]) then
+      changed = changed + 1
+    end
+  end
+  last, score = page[i], page[i + 1]
+end
+if changed > 0 then
+  redis.call('HINCRBY', progress, 'changed', changed)
+end
+if not is_full and first + EXAMINED_AT_ONCE >= beyond then
+  redis.call('HDEL', deadRequests, id)
+  redis.call('HSET', progress, 'doneAt', whole(now))
+  redis.call('PEXPIRE', progress, keepMs)
+else
+  redis.call(
+    'HSET',
+    progress,
+    'score',
+    score,
+    'last',
+    last,
+    'tokens',
+    tostring(tokens - changed),
+    'tokensAt',
+    whole(now)
+  )
+end
+return 0
+`,
+})
+
+/**
  * Counts a queue's dead tasks by fingerprint. Takes one command for each fingerprint and three more for each one that is returned,
  * whatever the number of tasks.
  */
@@ -2410,6 +2997,369 @@ for _, id in ipairs(redis.call('LRANGE', deadRequestIds, 0, limit - 1)) do
   end
 end
 return found
+`,
+})
+
+/**
+ * Retries one dead task, or notes that a task was enqueued in another queue instead. A second call with the same request changes nothing,
+ * and returns `done` again, unless the task has been retried by ten other requests in the meantime.
+ */
+export const retryTaskScript = luaScript<
+  'job' | 'dead',
+  'base' | 'id' | 'request' | 'by' | 'data' | 'copy' | 'afterCompensation',
+  DeadTaskAnswer
+>({
+  name: 'retry-task',
+  keys: ['job', 'dead'],
+  args: ['base', 'id', 'request', 'by', 'data', 'copy', 'afterCompensation'],
+  lua: `#!lua flags=allow-oom
+local job, dead = KEYS[1], KEYS[2]
+local base, id, request, by = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
+local data, copy, afterCompensation = ARGV[5], ARGV[6], ARGV[7]
+local function decode_json(text)
+  return cjson.decode((string.gsub(text, '\\\\u[dD][89a-fA-F]%x%x', '\\\\ufffd')))
+end
+local function whole(number)
+  return string.format('%.0f', number)
+end
+local function micros()
+  local time = redis.call('TIME')
+  return time[1] * 1000000 + time[2]
+end
+local function millis()
+  return math.floor(micros() / 1000)
+end
+local MAX_FINGERPRINTS = 1000
+local OTHER = '{"state":"","code":"other","message":"errors after the first 1000 kinds"}'
+local function enter_fingerprint(home, id, score, given)
+  local fingerprint, rest, info = string.match(given, '^(%S+)([^\\n]*)\\n(.*)$')
+  local infos = home .. 'fingerprints'
+  if redis.call('HEXISTS', infos, fingerprint) == 0 then
+    if redis.call('HLEN', infos) >= MAX_FINGERPRINTS then
+      fingerprint = 'other'
+      redis.call('HSETNX', infos, fingerprint, OTHER)
+    else
+      redis.call('HSET', infos, fingerprint, info)
+      redis.call('RPUSH', home .. 'new-fingerprints', fingerprint)
+      redis.call('LTRIM', home .. 'new-fingerprints', -MAX_FINGERPRINTS, -1)
+    end
+  end
+  redis.call('HSET', home .. id, 'fingerprint', fingerprint .. rest)
+  redis.call('ZADD', home .. 'fingerprint:' .. fingerprint, score, id)
+end
+local function leave_fingerprint(home, id, stored)
+  if not stored then
+    return
+  end
+  local fingerprint = string.match(stored, '^%S+')
+  local set = home .. 'fingerprint:' .. fingerprint
+  if redis.call('ZREM', set, id) == 1 and redis.call('EXISTS', set) == 0 then
+    redis.call('HDEL', home .. 'fingerprints', fingerprint)
+  end
+end
+local FAILED_PARTS = { 'dead', 'cancelled', 'expired' }
+local function enter_failed(base, id, part, score, fingerprint)
+  redis.call('ZADD', base .. 'failed', score, id)
+  redis.call('ZADD', base .. part, score, id)
+  if fingerprint then
+    enter_fingerprint(base, id, score, fingerprint)
+  end
+end
+local function leave_failed(base, id)
+  local fingerprint = redis.call('HGET', base .. id, 'fingerprint')
+  if fingerprint then
+    leave_fingerprint(base, id, fingerprint)
+    redis.call('HDEL', base .. id, 'fingerprint')
+  end
+  for _, part in ipairs(FAILED_PARTS) do
+    redis.call('ZREM', base .. part, id)
+  end
+  return redis.call('ZREM', base .. 'failed', id) == 1
+end
+local function lane_name(field)
+  return string.match(field, ' (.*)$')
+end
+local function split_lane(name)
+  if not string.find(name, '\\30', 1, true) then
+    return name, nil
+  end
+  return string.match(name, '^(.*)\\30([^\\30]*)$')
+end
+local function lane_list(base, name)
+  return base .. 'lane:' .. name
+end
+local function lane_priorities(base, name)
+  return base .. 'lane-priorities:' .. name
+end
+local function lane_length(base, name)
+  return redis.call('LLEN', lane_list(base, name)) + redis.call('ZCARD', lane_priorities(base, name))
+end
+local function lane_head(base, name)
+  return redis.call('LINDEX', lane_list(base, name), -1) or redis.call('ZRANGE', lane_priorities(base, name), 0, 0)[1]
+end
+local NEEDS_MARK = '\\30'
+local JOINS_BEHIND = 0.125
+local LANE_PRIORITY_STEP = 0x100000000
+local NEWEST_OF_LANE = 250
+local function lane_keys(lane)
+  local name = lane_name(lane)
+  return name, lane_list(base, name), lane_priorities(base, name)
+end
+local function join_turns(name)
+  local first = redis.call('ZRANGE', base .. 'turns', 0, 0, 'WITHSCORES')
+  local time, others = unpack(redis.call('HMGET', base .. 'turn-state', 'time', 'pass'))
+  local pass = (first[2] or time) and math.max(first[2] or 0, time or 0) + JOINS_BEHIND or others or 0
+  redis.call('ZADD', base .. 'turns', 'NX', pass, name)
+end
+local function enter_lane(lane, id, priority, to_head)
+  local name, list, priorities = lane_keys(lane)
+  local state, was_empty = base .. 'turn-state', false
+  if priority > 0 then
+    was_empty = redis.call('EXISTS', list, priorities) == 0
+    local order = to_head and 0 or redis.call('HINCRBY', state, 'order', 1) % LANE_PRIORITY_STEP
+    redis.call('ZADD', priorities, whole(priority * LANE_PRIORITY_STEP + order), id)
+  else
+    was_empty = redis.call(to_head and 'RPUSH' or 'LPUSH', list, id) == 1 and redis.call('EXISTS', priorities) == 0
+  end
+  redis.call('HINCRBY', state, 'waiting', 1)
+  if not was_empty then
+    return false
+  end
+  redis.call('ZADD', base .. 'lanes', redis.call('HINCRBY', state, 'order', 1), name)
+  if redis.call('ZSCORE', base .. 'blocked-lanes', name) then
+    return redis.call('ZSCORE', base .. 'lane-times', name) and true or false
+  end
+  join_turns(name)
+  return true
+end
+local function resume_emptied(name)
+  local pass = string.find(name, NEEDS_MARK, 1, true) and redis.call('ZSCORE', base .. 'blocked-lanes', name)
+  if pass then
+    redis.call('ZREM', base .. 'blocked-lanes', name)
+    redis.call('ZREM', base .. 'lane-times', name)
+    redis.call('ZADD', base .. 'turns', pass, name)
+    redis.call('ZADD', base .. 'marker', '0', '0')
+  end
+end
+local function leave_lane(lane, id)
+  local name, list, priorities = lane_keys(lane)
+  if redis.call('ZREM', priorities, id) == 0 then
+    local newest = redis.call('LPOS', list, id, 'MAXLEN', NEWEST_OF_LANE)
+    if redis.call('LREM', list, newest and 1 or -1, id) == 0 then
+      return false
+    end
+  end
+  redis.call('HINCRBY', base .. 'turn-state', 'waiting', -1)
+  if redis.call('EXISTS', list, priorities) == 0 then
+    redis.call('ZREM', base .. 'lanes', name)
+    resume_emptied(name)
+  end
+  return true
+end
+local TASK_OVERHEAD_BYTES = 512
+local function stored_bytes_of(job)
+  local at_end = redis.call('HGET', job, 'atEnd')
+  local bytes = redis.call('HSTRLEN', job, 'data') + TASK_OVERHEAD_BYTES
+  if at_end and string.sub(at_end, 1, 1) == '+' then
+    bytes = bytes + redis.call('HSTRLEN', job, 'followUps') + redis.call('HSTRLEN', job, 'compensations')
+  end
+  return bytes, at_end
+end
+local function charge(home, job, sign)
+  local bytes, at_end = stored_bytes_of(job)
+  redis.call('HINCRBY', home .. 'totals', 'bytes', sign * bytes)
+  if not at_end then
+    return false
+  end
+  local name = string.sub(at_end, 2)
+  if name ~= '' and redis.call('HINCRBY', home .. 'api-key-tasks', name, sign) <= 0 then
+    redis.call('HDEL', home .. 'api-key-tasks', name)
+  end
+  return string.sub(at_end, 1, 1) == '+'
+end
+local MAX_LOG_EVENTS = 100
+local function add_task_event(base, id, count, event)
+  redis.call('XADD', base .. 'task-events', 'MAXLEN', '~', count, '*', 'id', id, 'event', event)
+end
+local function event_start(type, name, tags, group)
+  local start = '{"type":"' .. type .. '","task":' .. cjson.encode(name or '') .. (tags and ',"tags":' .. tags or '')
+  return start .. (group and string.gsub(group, '^(%S+) (%d+)', ',"group":{"id":"%1","member":%2}') or '')
+end
+local function may_add(job, event)
+  return string.sub(event, 1, 13) ~= '{"type":"log"'
+    or redis.call('EXISTS', job) == 0
+    or redis.call('HINCRBY', job, 'logLines', 1) <= MAX_LOG_EVENTS
+end
+local function add_task_events(base, id, lines, due)
+  local count
+  for line in string.gmatch(lines, '[^\\n]+') do
+    if not count then
+      count = line
+    elseif may_add(base .. id, line) then
+      local event = due and string.sub(line, -1) ~= '}' and line .. string.format('%.0f}', due) or line
+      add_task_event(base, id, count, event)
+    end
+  end
+end
+local MAX_RETRY_RECORDS = 10
+local function rare()
+  return { enter_lane = enter_lane }
+end
+local MAX_BULLMQ_EVENTS = '10000'
+local DELAYED_STEP, PRIORITY_STEP = 0x1000, 0x100000000
+local waiting, may_wake, has_delayed, queue_settings = {}, false, false, nil
+local function read_settings()
+  queue_settings = redis.call('HMGET', base .. 'meta', 'paused', 'concurrency', 'opts.maxLenEvents')
+  if not queue_settings[3] then
+    queue_settings[3] = MAX_BULLMQ_EVENTS
+    redis.call('HSET', base .. 'meta', 'opts.maxLenEvents', MAX_BULLMQ_EVENTS)
+  end
+end
+local function add_bullmq_event(name, id, ...)
+  if not queue_settings then
+    read_settings()
+  end
+  redis.call('XADD', base .. 'events', 'MAXLEN', '~', queue_settings[3], '*', 'event', name, 'jobId', id, ...)
+end
+local function delay_task(id, due)
+  local least, most = due * DELAYED_STEP, (due + 1) * DELAYED_STEP - 1
+  local last = redis.call('ZREVRANGEBYSCORE', base .. 'delayed', whole(most), whole(least), 'WITHSCORES', 'LIMIT', 0, 1)
+  local score = whole(last[2] and math.min(last[2] + 1, most) or least)
+  redis.call('ZADD', base .. 'delayed', score, id)
+  redis.call('ZADD', base .. 'scheduled', score, id)
+  has_delayed = true
+end
+local function place_behind(id, lane, priority)
+  local is_first = true
+  if lane then
+    is_first = rare().enter_lane(lane, id, priority, false)
+  elseif priority > 0 then
+    local order = redis.call('INCR', base .. 'pc') % PRIORITY_STEP
+    redis.call('ZADD', base .. 'prioritized', whole(priority * PRIORITY_STEP + order), id)
+  else
+    waiting[#waiting + 1] = id
+  end
+  may_wake = may_wake or is_first
+end
+local function place_task(task)
+  local id = task.id
+  add_bullmq_event('added', id, 'name', task.name)
+  if task.delay then
+    local due = task.enqueued_at + task.delay
+    delay_task(id, due)
+    return add_bullmq_event('delayed', id, 'delay', whole(due))
+  end
+  place_behind(id, task.lane, tonumber(task.priority or 0))
+  add_bullmq_event('waiting', id)
+end
+local function may_start()
+  local paused, concurrency = queue_settings[1], queue_settings[2]
+  return not paused and not (concurrency and redis.call('LLEN', base .. 'active') >= tonumber(concurrency))
+end
+local function write_waiting()
+  if #waiting > 0 then
+    redis.call('LPUSH', base .. 'wait', unpack(waiting))
+    waiting = {}
+  end
+  if may_wake and may_start() then
+    redis.call('ZADD', base .. 'marker', '0', '0')
+  end
+  if has_delayed then
+    local next_due = redis.call('ZRANGE', base .. 'delayed', 0, 0, 'WITHSCORES')[2]
+    redis.call('ZADD', base .. 'marker', whole(math.floor(next_due / DELAYED_STEP)), '1')
+  end
+end
+local has_cancel_rules
+local function add_retry(retries, entry)
+  while #retries >= MAX_RETRY_RECORDS do
+    table.remove(retries, 1)
+  end
+  retries[#retries + 1] = entry
+end
+local function with_time(data, stored, at)
+  local head, rest = string.match(data, '^({"v":%d+,)(.*)$')
+  if not head then
+    return data
+  end
+  local earlier = tonumber(string.match(stored, '^{"v":%d+,"retriedAt":(%d+),') or '')
+  if earlier and earlier >= at then
+    at = earlier + 1
+  end
+  return head .. '"retriedAt":' .. whole(at) .. ',' .. string.gsub(rest, '^"retriedAt":%d+,', '')
+end
+local function return_to_parent(job, parent)
+  local was_told = redis.call('EXISTS', parent) == 1
+    and (redis.call('ZREM', parent .. ':unsuccessful', job) == 1 or redis.call('HDEL', parent .. ':failed', job) == 1)
+  if was_told then
+    redis.call('SADD', parent .. ':dependencies', job)
+  end
+end
+local function note_return(id)
+  if has_cancel_rules == nil then
+    has_cancel_rules = redis.call('EXISTS', base .. 'cancel-rules') == 1
+  end
+  if has_cancel_rules then
+    redis.call('SADD', base .. 'cancel-returned', id)
+  end
+end
+local function retry_dead(id, retries, entry, data)
+  local job = base .. id
+  local stored, lane, priority, deaths, parent, events, name, tags, group = unpack(
+    redis.call('HMGET', job, 'data', 'lane', 'priority', 'deaths', 'parentKey', 'events', 'name', 'tags', 'group')
+  )
+  local next_data = with_time(data ~= '' and data or stored, stored, entry.at)
+  if not leave_failed(base, id) then
+    return false
+  end
+  add_retry(retries, entry)
+  redis.call('HSET', job, 'retries', cjson.encode(retries), 'data', next_data)
+  redis.call('HDEL', job, 'finishedOn', 'processedOn', 'failedReason', 'atm', 'stc')
+  if deaths then
+    redis.call('HSET', job, 'deaths', '1', 'stc', '1')
+  end
+  redis.call('HDEL', base .. 'cancelling', id)
+  charge(base, job, 1)
+  redis.call('HINCRBY', base .. 'totals', 'retried', 1)
+  place_behind(id, lane, tonumber(priority) or 0)
+  add_bullmq_event('waiting', id, 'prev', 'failed')
+  write_waiting()
+  if parent then
+    return_to_parent(job, parent)
+  end
+  note_return(id)
+  if events then
+    local start = event_start('retry_requested', name, tags, group)
+    add_task_event(base, id, events, start .. ',"by":' .. cjson.encode(entry.by or '') .. '}')
+  end
+  return true
+end
+local name, stored, compensated = unpack(redis.call('HMGET', job, 'name', 'retries', 'compensated'))
+if not name then
+  return 'not_found'
+end
+local retries = stored and decode_json(stored) or {}
+for _, each in ipairs(retries) do
+  if each.request == request then
+    return 'done'
+  end
+end
+if not redis.call('ZSCORE', dead, id) then
+  return 'not_dead'
+end
+if compensated and afterCompensation ~= '1' then
+  return 'compensated'
+end
+local entry = { at = millis(), by = by, request = request }
+if copy ~= '' then
+  entry.copy = copy
+  add_retry(retries, entry)
+  redis.call('HSET', job, 'retries', cjson.encode(retries))
+  return 'done'
+end
+if not retry_dead(id, retries, entry, data) then
+  return 'not_dead'
+end
+return 'done'
 `,
 })
 
@@ -8713,6 +9663,9 @@ local function read_settings()
   end
 end
 local function add_bullmq_event(name, id, ...)
+  if not queue_settings then
+    read_settings()
+  end
   redis.call('XADD', base .. 'events', 'MAXLEN', '~', queue_settings[3], '*', 'event', name, 'jobId', id, ...)
 end
 local function delay_task(id, due)
@@ -8723,20 +9676,10 @@ local function delay_task(id, due)
   redis.call('ZADD', base .. 'scheduled', score, id)
   has_delayed = true
 end
-local function place_task(task)
-  local id, priority = task.id, tonumber(task.priority or 0)
-  if not queue_settings then
-    read_settings()
-  end
-  add_bullmq_event('added', id, 'name', task.name)
-  if task.delay then
-    local due = task.enqueued_at + task.delay
-    delay_task(id, due)
-    return add_bullmq_event('delayed', id, 'delay', whole(due))
-  end
+local function place_behind(id, lane, priority)
   local is_first = true
-  if task.lane then
-    is_first = rare().enter_lane(task.lane, id, priority, false)
+  if lane then
+    is_first = rare().enter_lane(lane, id, priority, false)
   elseif priority > 0 then
     local order = redis.call('INCR', base .. 'pc') % PRIORITY_STEP
     redis.call('ZADD', base .. 'prioritized', whole(priority * PRIORITY_STEP + order), id)
@@ -8744,6 +9687,16 @@ local function place_task(task)
     waiting[#waiting + 1] = id
   end
   may_wake = may_wake or is_first
+end
+local function place_task(task)
+  local id = task.id
+  add_bullmq_event('added', id, 'name', task.name)
+  if task.delay then
+    local due = task.enqueued_at + task.delay
+    delay_task(id, due)
+    return add_bullmq_event('delayed', id, 'delay', whole(due))
+  end
+  place_behind(id, task.lane, tonumber(task.priority or 0))
   add_bullmq_event('waiting', id)
 end
 local function may_start()
@@ -8753,6 +9706,7 @@ end
 local function write_waiting()
   if #waiting > 0 then
     redis.call('LPUSH', base .. 'wait', unpack(waiting))
+    waiting = {}
   end
   if may_wake and may_start() then
     redis.call('ZADD', base .. 'marker', '0', '0')
@@ -9699,6 +10653,9 @@ local function read_settings()
   end
 end
 local function add_bullmq_event(name, id, ...)
+  if not queue_settings then
+    read_settings()
+  end
   redis.call('XADD', base .. 'events', 'MAXLEN', '~', queue_settings[3], '*', 'event', name, 'jobId', id, ...)
 end
 local function delay_task(id, due)
@@ -9709,20 +10666,10 @@ local function delay_task(id, due)
   redis.call('ZADD', base .. 'scheduled', score, id)
   has_delayed = true
 end
-local function place_task(task)
-  local id, priority = task.id, tonumber(task.priority or 0)
-  if not queue_settings then
-    read_settings()
-  end
-  add_bullmq_event('added', id, 'name', task.name)
-  if task.delay then
-    local due = task.enqueued_at + task.delay
-    delay_task(id, due)
-    return add_bullmq_event('delayed', id, 'delay', whole(due))
-  end
+local function place_behind(id, lane, priority)
   local is_first = true
-  if task.lane then
-    is_first = rare().enter_lane(task.lane, id, priority, false)
+  if lane then
+    is_first = rare().enter_lane(lane, id, priority, false)
   elseif priority > 0 then
     local order = redis.call('INCR', base .. 'pc') % PRIORITY_STEP
     redis.call('ZADD', base .. 'prioritized', whole(priority * PRIORITY_STEP + order), id)
@@ -9730,6 +10677,16 @@ local function place_task(task)
     waiting[#waiting + 1] = id
   end
   may_wake = may_wake or is_first
+end
+local function place_task(task)
+  local id = task.id
+  add_bullmq_event('added', id, 'name', task.name)
+  if task.delay then
+    local due = task.enqueued_at + task.delay
+    delay_task(id, due)
+    return add_bullmq_event('delayed', id, 'delay', whole(due))
+  end
+  place_behind(id, task.lane, tonumber(task.priority or 0))
   add_bullmq_event('waiting', id)
 end
 local function may_start()
@@ -9739,6 +10696,7 @@ end
 local function write_waiting()
   if #waiting > 0 then
     redis.call('LPUSH', base .. 'wait', unpack(waiting))
+    waiting = {}
   end
   if may_wake and may_start() then
     redis.call('ZADD', base .. 'marker', '0', '0')
@@ -10636,6 +11594,9 @@ local function read_settings()
   end
 end
 local function add_bullmq_event(name, id, ...)
+  if not queue_settings then
+    read_settings()
+  end
   redis.call('XADD', base .. 'events', 'MAXLEN', '~', queue_settings[3], '*', 'event', name, 'jobId', id, ...)
 end
 local function delay_task(id, due)
@@ -10646,20 +11607,10 @@ local function delay_task(id, due)
   redis.call('ZADD', base .. 'scheduled', score, id)
   has_delayed = true
 end
-local function place_task(task)
-  local id, priority = task.id, tonumber(task.priority or 0)
-  if not queue_settings then
-    read_settings()
-  end
-  add_bullmq_event('added', id, 'name', task.name)
-  if task.delay then
-    local due = task.enqueued_at + task.delay
-    delay_task(id, due)
-    return add_bullmq_event('delayed', id, 'delay', whole(due))
-  end
+local function place_behind(id, lane, priority)
   local is_first = true
-  if task.lane then
-    is_first = rare().enter_lane(task.lane, id, priority, false)
+  if lane then
+    is_first = rare().enter_lane(lane, id, priority, false)
   elseif priority > 0 then
     local order = redis.call('INCR', base .. 'pc') % PRIORITY_STEP
     redis.call('ZADD', base .. 'prioritized', whole(priority * PRIORITY_STEP + order), id)
@@ -10667,6 +11618,16 @@ local function place_task(task)
     waiting[#waiting + 1] = id
   end
   may_wake = may_wake or is_first
+end
+local function place_task(task)
+  local id = task.id
+  add_bullmq_event('added', id, 'name', task.name)
+  if task.delay then
+    local due = task.enqueued_at + task.delay
+    delay_task(id, due)
+    return add_bullmq_event('delayed', id, 'delay', whole(due))
+  end
+  place_behind(id, task.lane, tonumber(task.priority or 0))
   add_bullmq_event('waiting', id)
 end
 local function may_start()
@@ -10676,6 +11637,7 @@ end
 local function write_waiting()
   if #waiting > 0 then
     redis.call('LPUSH', base .. 'wait', unpack(waiting))
+    waiting = {}
   end
   if may_wake and may_start() then
     redis.call('ZADD', base .. 'marker', '0', '0')

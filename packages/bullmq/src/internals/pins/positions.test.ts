@@ -4,7 +4,6 @@
 import { expect, it } from 'vitest'
 import { queueKeys } from '../../keys.ts'
 import { END_WITHOUT_RUN } from '../../scripts/includes/ended-tasks/end-without-run.ts'
-import { RETRY_DEAD } from '../../scripts/includes/ended-tasks/retry-dead.ts'
 import type { Commander } from '../../scripts/script.ts'
 import { ID_AT } from '../composition/backend.ts'
 import { COMMIT_ID_AT, TARGET_AT } from '../composition/commits.ts'
@@ -79,22 +78,6 @@ it("the end of a task that no worker runs gives moveToFinished the keys in BullM
   // The key of the job is filled in for each task.
   const [, failed = []] = callsOf('moveToFinished')
   expect(own).toEqual(failed.slice(0, 14).map((key) => (key === ':<id>' ? ':' : key)))
-})
-
-it("a retry of a dead task gives reprocessJob the keys and arguments in BullMQ's order", () => {
-  const [, list = ''] = /ipairs\(\{([^}]*'failed'[^}]*)\}\)/.exec(RETRY_DEAD) ?? []
-  const own = [...list.matchAll(/'([^']*)'/g)].map(([, name]) => `:${name}`)
-  const [, args = ''] = /reprocess_job\(index\.redis, keys, \{ ([^}]*) \}, base\)/.exec(RETRY_DEAD) ?? []
-  // The key of the job is filled in for each task.
-  const [sent = []] = callsOf('reprocessJob')
-  expect(own).toEqual(sent.slice(0, 9).map((key) => (key === ':<id>' ? ':' : key)))
-  expect(args.split(', ').map((arg) => arg.replaceAll("'", ''))).toEqual([
-    'id',
-    ...sent.slice(10, 13),
-    // The counted attempts are reset, and the number of starts is kept.
-    '1',
-    '0',
-  ])
 })
 
 it('the end of a job counts its attempt in one command, and adds the events failed and drained in this form', () => {

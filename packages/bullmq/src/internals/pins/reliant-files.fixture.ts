@@ -68,7 +68,7 @@ const BY_SCRIPT: Readonly<Record<string, readonly string[]>> = {
     'queries/task-state.ts',
   ],
   retryJob: [COMPOSED, CALLS, QUARANTINE, TURNS, ...LIMITS, COMMITS, RESENT, CLOCK],
-  reprocessJob: ['scripts/includes/ended-tasks/retry-dead.ts', TURNS],
+  reprocessJob: ['store/lua/includes/retry-dead.lua', TURNS],
   promote: [TURNS],
   moveJobsToWait: [TURNS],
   changePriority: [TURNS],

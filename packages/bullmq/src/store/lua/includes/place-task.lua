@@ -1,7 +1,12 @@
--- Puts a new task into the place where it waits, with the events from which BullMQ's tools learn of it.
+-- Puts tasks into the places where they wait, with the events from which BullMQ's tools learn of it.
 --
--- place_task(task)  `delayed`, its lane or `prioritized`; a task of `wait` is written by write_waiting
--- write_waiting()   writes what the tasks so far have in common: `wait`, and the marker that wakes a worker
+-- place_task(task)                  puts a new task into `delayed`, or behind others
+-- place_behind(id, lane, priority)  puts a task into its lane or `prioritized`, behind the others there; a task of `wait` is written by
+--                                   write_waiting
+-- write_waiting()                   writes what the tasks so far have in common: `wait`, and the marker that wakes a worker
+-- add_bullmq_event(name, id, ...)   adds an event to BullMQ's stream, with further fields
+--
+-- `rare().enter_lane` is that of lanes.lua, which few scripts need.
 --- @include time
 
 local MAX_BULLMQ_EVENTS = '10000'
@@ -19,6 +24,9 @@ local function read_settings()
 end
 
 local function add_bullmq_event(name, id, ...)
+  if not queue_settings then
+    read_settings()
+  end
   redis.call('XADD', base .. 'events', 'MAXLEN', '~', queue_settings[3], '*', 'event', name, 'jobId', id, ...)
 end
 
@@ -31,20 +39,10 @@ local function delay_task(id, due)
   has_delayed = true
 end
 
-local function place_task(task)
-  local id, priority = task.id, tonumber(task.priority or 0)
-  if not queue_settings then
-    read_settings()
-  end
-  add_bullmq_event('added', id, 'name', task.name)
-  if task.delay then
-    local due = task.enqueued_at + task.delay
-    delay_task(id, due)
-    return add_bullmq_event('delayed', id, 'delay', whole(due))
-  end
+local function place_behind(id, lane, priority)
   local is_first = true
-  if task.lane then
-    is_first = rare().enter_lane(task.lane, id, priority, false)
+  if lane then
+    is_first = rare().enter_lane(lane, id, priority, false)
   elseif priority > 0 then
     local order = redis.call('INCR', base .. 'pc') % PRIORITY_STEP
     redis.call('ZADD', base .. 'prioritized', whole(priority * PRIORITY_STEP + order), id)
@@ -52,6 +50,17 @@ local function place_task(task)
     waiting[#waiting + 1] = id
   end
   may_wake = may_wake or is_first
+end
+
+local function place_task(task)
+  local id = task.id
+  add_bullmq_event('added', id, 'name', task.name)
+  if task.delay then
+    local due = task.enqueued_at + task.delay
+    delay_task(id, due)
+    return add_bullmq_event('delayed', id, 'delay', whole(due))
+  end
+  place_behind(id, task.lane, tonumber(task.priority or 0))
   add_bullmq_event('waiting', id)
 end
 
@@ -63,6 +72,7 @@ end
 local function write_waiting()
   if #waiting > 0 then
     redis.call('LPUSH', base .. 'wait', unpack(waiting))
+    waiting = {}
   end
   if may_wake and may_start() then
     redis.call('ZADD', base .. 'marker', '0', '0')

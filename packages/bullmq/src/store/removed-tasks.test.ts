@@ -5,9 +5,9 @@ import { newTask } from '@bullpen/engine/internal'
 import { eventually } from '@bullpen/testkit'
 import { Redis } from 'ioredis'
 import { expect, inject, it, onTestFinished } from 'vitest'
-import { openPatientBroker } from '../../../broker/patient-broker.fixture.ts'
-import { queueKeys } from '../../../keys.ts'
-import { short, silent } from '../../../setup.fixture.ts'
+import { openPatientBroker } from '../broker/patient-broker.fixture.ts'
+import { queueKeys } from '../keys.ts'
+import { short, silent } from '../setup.fixture.ts'
 
 it('tasks that were deleted long ago are forgotten by and by, as other tasks are deleted', async () => {
   const redisUrl = inject('redisUrl')

@@ -1,0 +1,49 @@
+#!lua flags=allow-oom
+-- Retries one dead task, or notes that a task was enqueued in another queue instead. A second call with the same request changes nothing,
+-- and returns `done` again, unless the task has been retried by ten other requests in the meantime.
+--
+-- KEYS[1]  job                the task
+-- KEYS[2]  dead               the dead tasks
+-- ARGV[1]  base               the prefix of the queue's keys
+-- ARGV[2]  id                 the task's id
+-- ARGV[3]  request            the id of this request
+-- ARGV[4]  by                 who retries the task
+-- ARGV[5]  data               the string to store in place of the task's data; '' to keep it
+-- ARGV[6]  copy               the task that was enqueued in another queue; '' to retry the task itself
+-- ARGV[7]  afterCompensation  '1' to retry the task although its compensations were released
+--
+-- Returns `DeadTaskAnswer`: what the script did.
+--- @type DeadTaskAnswer from @bullpen/engine/internal
+local job, dead = KEYS[1], KEYS[2]
+local base, id, request, by = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
+local data, copy, afterCompensation = ARGV[5], ARGV[6], ARGV[7]
+--- @include decode-json
+--- @include retry-dead
+
+local name, stored, compensated = unpack(redis.call('HMGET', job, 'name', 'retries', 'compensated'))
+if not name then
+  return 'not_found'
+end
+local retries = stored and decode_json(stored) or {}
+for _, each in ipairs(retries) do
+  if each.request == request then
+    return 'done'
+  end
+end
+if not redis.call('ZSCORE', dead, id) then
+  return 'not_dead'
+end
+if compensated and afterCompensation ~= '1' then
+  return 'compensated'
+end
+local entry = { at = millis(), by = by, request = request }
+if copy ~= '' then
+  entry.copy = copy
+  add_retry(retries, entry)
+  redis.call('HSET', job, 'retries', cjson.encode(retries))
+  return 'done'
+end
+if not retry_dead(id, retries, entry, data) then
+  return 'not_dead'
+end
+return 'done'
