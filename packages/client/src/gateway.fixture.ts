@@ -2,6 +2,8 @@
 // happens at `endsAtMs`.
 const AT = '2026-01-01T00:00:00.000Z'
 
+const FOREVER_MS = 2 ** 31 - 1
+
 /** How a gateway, or what is between it and the API, ends a request. */
 export const CUTS = ['reset', 'empty', 'truncated', 408, 502, 503, 504, 524] as const
 
@@ -9,25 +11,31 @@ export type Cut = (typeof CUTS)[number]
 
 interface Gateway {
   readonly cut: Cut
-  readonly cutAfterMs: number
+  /** A number, or a function of the time at which the request arrives. After 0 ms, the request is refused. */
+  readonly cutAfterMs: number | ((arrivedAtMs: number) => number)
   readonly endsAtMs: number
+  /** Requests that arrive before this time get no response. Defaults to 0. */
+  readonly silentUntilMs?: number
 }
 
 /** Returns the `fetch` for a client of this API, and what it has been asked for. */
-export function gateway({ cut, cutAfterMs, endsAtMs }: Gateway) {
+export function gateway({ cut, cutAfterMs: cutAfter, endsAtMs, silentUntilMs = 0 }: Gateway) {
   const beganAt = performance.now()
   const paths: string[] = []
   const fetch = async (input: string | URL | Request, init: RequestInit = {}): Promise<Response> => {
     const url = new URL(String(input))
     paths.push(`${url.pathname}${url.search}`)
-    const leftMs = endsAtMs - (performance.now() - beganAt)
+    const arrivedAtMs = performance.now() - beganAt
+    const leftMs = endsAtMs - arrivedAtMs
+    const cutAfterMs = typeof cutAfter === 'number' ? cutAfter : cutAfter(arrivedAtMs)
+    if (arrivedAtMs < silentUntilMs) await sleep(FOREVER_MS, init.signal)
     const waitMs = waitOf(url, init)
     const takesMs = Math.max(0, Math.min(leftMs, waitMs))
     const isCut = takesMs >= cutAfterMs
     await sleep(Math.min(takesMs, cutAfterMs), init.signal)
     if (isCut) return ended(cut)
     return url.pathname.endsWith('/events')
-      ? events(url, leftMs, cutAfterMs)
+      ? events(url, leftMs, cutAfterMs, init.signal)
       : Response.json(found(url, leftMs <= waitMs))
   }
   return { fetch, paths }
@@ -47,12 +55,12 @@ function ended(cut: Cut): Response {
 }
 
 /** A stream whose last event comes after `leftMs`, unless the gateway cuts it before. */
-function events({ pathname }: URL, leftMs: number, cutAfterMs: number): Response {
+function events({ pathname }: URL, leftMs: number, cutAfterMs: number, signal: RequestInit['signal']): Response {
   const bytes = (text: string): Uint8Array => new TextEncoder().encode(text)
   const body = new ReadableStream<Uint8Array>({
     async start(controller) {
-      controller.enqueue(bytes(': hello\n\n'))
-      await sleep(Math.max(0, Math.min(leftMs, cutAfterMs)), undefined)
+      controller.enqueue(bytes('retry: 1000\n\n'))
+      await sleep(Math.max(0, Math.min(leftMs, cutAfterMs)), signal)
       if (leftMs > cutAfterMs) return controller.error(new TypeError('terminated'))
       const type = pathname.startsWith('/v1/groups') ? 'group_ended' : 'ended'
       controller.enqueue(bytes(`data: ${JSON.stringify({ type, status: 'completed' })}\n\n`))

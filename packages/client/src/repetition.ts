@@ -1,7 +1,7 @@
 // Decides which failed calls are sent again, and repeats them with growing delays.
 import { type CallOutcome, ProblemError } from '@bullpen/contract/internal'
 import type { HttpRequest } from './http/request.ts'
-import { pauseFor } from './time-limit.ts'
+import { pauseFor, timeLimit } from './time-limit.ts'
 
 /**
  * - `look-up`: the call changes nothing.
@@ -26,14 +26,20 @@ export type SendRequest = <T>(
   signal: AbortSignal | undefined,
 ) => Promise<T>
 
-const INITIAL_DELAY_MS = 100
-const MAX_DELAY_MS = 2_000
+export const INITIAL_DELAY_MS = 100
+/** With the jitter, a delay is shorter than 2 s, so that a try meets an API that is up for only 2 s at a time. */
+const MAX_DELAY_MS = 1_500
+
+/** How many tries that get no response fit into the time for repeats. */
+const SILENT_TRIES = 5
+const MIN_SILENT_TRY_MS = 2_000
 
 /**
- * Creates the function that repeats calls. The delay starts at 100 ms and doubles up to 2 s, with a jitter of 20%, and is never
+ * Creates the function that repeats calls. The delay starts at 100 ms and doubles up to 1.5 s, with a jitter of 20%, and is never
  * shorter than the API requests. `retryForMs` counts from the end of the first try, so that it does not include the time for which that
  * try has waited. Later tries that wait extend it, by at most `waitMs` in total. The last try begins when this time is over, or before, if
- * the API requests a delay that would end later.
+ * the API requests a delay that would end later. After a try that got no response for long, the others but the last one are cut short
+ * ({@link limitOfRepeat}).
  */
 export function createRepeat(retryForMs: number): Repeat {
   return async (repeatability, attempt, signal, waitMs = 0) => {
@@ -41,28 +47,74 @@ export function createRepeat(retryForMs: number): Repeat {
     let extensionMs = waitMs
     let mayHaveTakenEffect = false
     let taskId: string | undefined
-    for (let delay = INITIAL_DELAY_MS; ; delay = Math.min(delay * 2, MAX_DELAY_MS)) {
+    let wasSilent = false
+    for (let delay = INITIAL_DELAY_MS; ; delay = nextDelay(delay)) {
       const beganAt = performance.now()
+      const leftMs = giveUpAt === undefined ? 0 : giveUpAt - beganAt
+      const limitMs = wasSilent ? limitOfRepeat({ retryForMs, leftMs, waitMs }) : undefined
+      const limit = limitMs === undefined ? undefined : timeLimit(limitMs, signal, () => noResponse(limitMs))
       try {
-        return await attempt(signal)
+        return await attempt(limit?.signal ?? signal)
       } catch (error) {
         signal?.throwIfAborted()
         if (!(error instanceof ProblemError)) throw error
         mayHaveTakenEffect ||= repeatability !== 'look-up' && error.outcome === 'unknown'
         taskId ??= error.taskId
         const now = performance.now()
+        wasSilent ||= isSilent(error, now - beganAt - waitMs, retryForMs)
         const waitedMs = Math.min(now - beganAt, extensionMs)
         extensionMs -= waitedMs
         giveUpAt = giveUpAt === undefined ? now + retryForMs : giveUpAt + waitedMs
-        const delayMs = delay * (0.8 + 0.4 * Math.random())
+        const delayMs = withJitter(delay)
         const pauseMs = mayRepeat(repeatability, error)
           ? waitBeforeRetry({ delayMs, requestedMs: error.retryAfterMs, leftMs: giveUpAt - now })
           : undefined
         if (pauseMs === undefined) throw withOutcome(error, mayHaveTakenEffect ? 'unknown' : 'refused', taskId)
         await pauseFor(pauseMs, signal)
+      } finally {
+        limit?.stop()
       }
     }
   }
+}
+
+export function nextDelay(ms: number): number {
+  return Math.min(ms * 2, MAX_DELAY_MS)
+}
+
+export function withJitter(ms: number): number {
+  return ms * (0.8 + 0.4 * Math.random())
+}
+
+interface Repeating {
+  readonly retryForMs: number
+  /** How much time is left for repeats. */
+  readonly leftMs: number
+  /** How long the try may wait at the API. Defaults to 0. */
+  readonly waitMs?: number
+}
+
+/**
+ * Returns how long a try may take after one that got no response, in ms, so that several fit into the time for repeats. Returns undefined
+ * for the last one, which may take as long as the first.
+ */
+export function limitOfRepeat({ retryForMs, leftMs, waitMs = 0 }: Repeating): number | undefined {
+  const limitMs = silentTryMs(retryForMs)
+  return leftMs > limitMs ? limitMs + waitMs : undefined
+}
+
+/** Returns whether a failed try got no response for so long that few others like it would fit into the time for repeats. */
+export function isSilent({ code }: ProblemError, silentForMs: number, retryForMs: number): boolean {
+  return code === 'unreachable' && silentForMs >= silentTryMs(retryForMs)
+}
+
+function silentTryMs(retryForMs: number): number {
+  return Math.max(MIN_SILENT_TRY_MS, retryForMs / SILENT_TRIES)
+}
+
+/** Creates the error for a try that was cut short. It may have taken effect. */
+export function noResponse(limitMs: number): ProblemError {
+  return new ProblemError({ code: 'unreachable', outcome: 'unknown', detail: `no response within ${limitMs} ms` })
 }
 
 interface NextWait {

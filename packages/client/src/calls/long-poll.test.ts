@@ -2,8 +2,10 @@
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { type Duration, defineTask } from '@bullpen/contract'
 import { afterEach, describe, expect, test, vi } from 'vitest'
-import { CUTS, type Cut, gateway } from '../gateway.fixture.ts'
+import { z } from 'zod'
+import { CUTS, gateway } from '../gateway.fixture.ts'
 import { type Client, createClient, http } from '../index.ts'
 import { closeAfterTest } from '../server.fixture.ts'
 
@@ -47,17 +49,16 @@ describe('behind a gateway that ends requests', () => {
 
   /** Runs the wait in fake time. */
   async function waitBehind(
-    cut: Cut,
-    cutAfterMs: number,
-    endsAtMs: number,
+    given: Parameters<typeof gateway>[0],
     wait: (client: Client) => Promise<unknown>,
+    retryFor: Duration = '5s',
   ) {
     vi.useFakeTimers()
-    const { fetch, paths } = gateway({ cut, cutAfterMs, endsAtMs })
+    const { fetch, paths } = gateway(given)
     const beganAt = performance.now()
     let tookMs = Number.POSITIVE_INFINITY
     let outcome: PromiseSettledResult<unknown> | undefined
-    const client = createClient({ transport: http('http://api', 'k', { fetch }), retryFor: '5s' })
+    const client = createClient({ transport: http('http://api', 'k', { fetch }), retryFor })
     void Promise.allSettled([wait(client)]).then(([settled]) => {
       outcome = settled
       tookMs = performance.now() - beganAt
@@ -69,7 +70,7 @@ describe('behind a gateway that ends requests', () => {
   for (const [kind, endsAtMs, wait] of WAITS) {
     const cases = CUTS.flatMap((cut) => [4_000, 11_000, 29_000].map((cutAfterMs) => [cut, cutAfterMs] as const))
     test.each(cases)(`${kind} goes on if %s ends each request after %i ms`, async (cut, cutAfterMs) => {
-      const { outcome, tookMs } = await waitBehind(cut, cutAfterMs, endsAtMs, wait)
+      const { outcome, tookMs } = await waitBehind({ cut, cutAfterMs, endsAtMs }, wait)
       expect(outcome).toMatchObject({ status: 'fulfilled', ...(kind in OVER && { value: OVER[kind] }) })
       // A pause between two tries delays the response.
       expect(tookMs).toBeGreaterThanOrEqual(endsAtMs)
@@ -77,22 +78,72 @@ describe('behind a gateway that ends requests', () => {
     })
   }
 
+  // A call that stores something gets no response that would start its time again.
+  test.each(WAITS.filter(([kind]) => !kind.startsWith('enqueue') && !kind.startsWith('bulk')))(
+    '%s goes on over an API that is up for 2 s and down for 5 s, again and again',
+    async (_, endsAtMs, wait) => {
+      const cutAfterMs = (arrivedAtMs: number): number => Math.max(0, 2_000 - (arrivedAtMs % 7_000))
+      const { outcome, tookMs } = await waitBehind({ cut: 'reset', cutAfterMs, endsAtMs }, wait, '10s')
+      expect(outcome).toMatchObject({ status: 'fulfilled' })
+      expect(tookMs).toBeGreaterThanOrEqual(endsAtMs)
+      expect(tookMs).toBeLessThan(endsAtMs + 7_000)
+    },
+  )
+
+  const silentTask = defineTask({ name: 'a', queue: 'cpu', input: z.object({}) })
+  /** The first try of a wait may also wait for 30 s. */
+  const SILENT: readonly (readonly [kind: string, firstTryMs: number, call: (client: Client) => Promise<unknown>])[] = [
+    ['a look-up', 10_000, (client) => client.task('cpu-1')],
+    ['an enqueue', 10_000, (client) => client.enqueue(silentTask, {})],
+    ['a stream of events', 10_000, (client) => last(client.taskEvents('cpu-1'))],
+    ['a wait', 40_000, (client) => client.waitUntilFinished('cpu-1')],
+  ]
+
+  test.each(SILENT)('%s is repeated while a gateway accepts requests and answers none', async (_, firstTryMs, call) => {
+    const silent = { cut: 'reset', cutAfterMs: Number.POSITIVE_INFINITY, endsAtMs: 0 } as const
+    const back = await waitBehind({ ...silent, silentUntilMs: firstTryMs + 6_000 }, call, '10s')
+    expect(back.outcome).toMatchObject({ status: 'fulfilled' })
+    expect(back.tookMs).toBeLessThan(firstTryMs + 10_000)
+    const away = await waitBehind({ ...silent, silentUntilMs: 1_000_000 }, call, '10s')
+    expect(away.outcome).toMatchObject({ status: 'rejected', reason: { code: 'unreachable' } })
+    expect(away.paths.length).toBeGreaterThanOrEqual(5)
+    // The last try begins at the end of the 10 s, and may take as long as any other.
+    expect(away.tookMs).toBeGreaterThanOrEqual(firstTryMs + 17_900)
+    expect(away.tookMs).toBeLessThan(firstTryMs + 20_100)
+  })
+
+  test('a stream that opens after such a silence stays open', async () => {
+    const given = {
+      cut: 'reset',
+      cutAfterMs: Number.POSITIVE_INFINITY,
+      endsAtMs: 60_000,
+      silentUntilMs: 16_000,
+    } as const
+    const { outcome, paths } = await waitBehind(given, (client) => last(client.taskEvents('cpu-1')), '10s')
+    expect(outcome).toMatchObject({ status: 'fulfilled', value: { type: 'ended' } })
+    expect(paths).toHaveLength(5)
+  })
+
   test('a wait with a limit of its own ends after this time, and returns what is known', async () => {
     const wait = (client: Client) => client.command({ action: 'pause', queue: 'cpu' }, { wait: '10s' })
-    const { outcome, tookMs } = await waitBehind(504, 4_000, 95_000, wait)
+    const { outcome, tookMs } = await waitBehind({ cut: 504, cutAfterMs: 4_000, endsAtMs: 95_000 }, wait)
     expect(outcome).toMatchObject({ status: 'fulfilled', value: { outcome: 'pending' } })
     expect(tookMs).toBeLessThan(15_000)
   })
 
   test('a wait whose API no longer responds fails after retryFor', async () => {
-    const { outcome, tookMs } = await waitBehind(504, 0, 95_000, (client) => client.waitUntilFinished('cpu-1'))
+    const { outcome, tookMs } = await waitBehind({ cut: 504, cutAfterMs: 0, endsAtMs: 95_000 }, (client) =>
+      client.waitUntilFinished('cpu-1'),
+    )
     expect(outcome).toMatchObject({ status: 'rejected', reason: { status: 504, outcome: 'refused' } })
     expect(tookMs).toBeGreaterThanOrEqual(5_000)
     expect(tookMs).toBeLessThan(6_000)
   })
 
   test('a wait uses long polls, and one poll without a wait after a poll that was cut off', async () => {
-    const { paths } = await waitBehind('reset', 29_000, 40_000, (client) => client.waitUntilFinished('cpu-1'))
+    const { paths } = await waitBehind({ cut: 'reset', cutAfterMs: 29_000, endsAtMs: 40_000 }, (client) =>
+      client.waitUntilFinished('cpu-1'),
+    )
     expect(paths).toEqual(['/v1/tasks/cpu-1?wait=30', '/v1/tasks/cpu-1', '/v1/tasks/cpu-1?wait=30'])
   })
 })

@@ -1,8 +1,17 @@
 // Follows a stream of events: connects again when the connection is lost, and resumes after the last event.
 import type { EventTry, TransportEvent } from '@bullpen/contract/internal'
 import { ProblemError } from '@bullpen/contract/internal'
-import { mayRepeat, waitBeforeRetry } from '../repetition.ts'
-import { pauseFor } from '../time-limit.ts'
+import {
+  INITIAL_DELAY_MS,
+  isSilent,
+  limitOfRepeat,
+  mayRepeat,
+  nextDelay,
+  noResponse,
+  waitBeforeRetry,
+  withJitter,
+} from '../repetition.ts'
+import { pauseFor, timeLimit } from '../time-limit.ts'
 
 export interface FollowOptions {
   readonly signal: AbortSignal | undefined
@@ -14,14 +23,11 @@ export interface FollowOptions {
 
 export type FollowedEvent = Exclude<NonNullable<TransportEvent['event']>, { readonly type: 'disconnected' }>
 
-const INITIAL_DELAY_MS = 100
-const MAX_DELAY_MS = 5_000
-
 /**
- * Yields the events of a stream, each of them once. The delay before a new connection starts at 100 ms and doubles up to 5 s,
- * with a jitter of 20%, and is never shorter than the API requests. `retryForMs` counts from the first failure since the
- * transport received something, such as a heartbeat. The last try begins when this time is over, or before, if the API rejects
- * a try and requests a delay that would end later.
+ * Yields the events of a stream, each of them once. The delays before new connections are those of repeated calls, and so is the time
+ * limit of a connection on which nothing arrives. `retryForMs` counts from the first failure since the transport received something, such
+ * as a heartbeat or what the API sends at the beginning of each stream. The last try begins when this time is over, or before, if the API
+ * rejects a try and requests a delay that would end later.
  *
  * @throws ProblemError if the stream was rejected, or has been unavailable for `retryForMs`, and the signal's reason if it aborts.
  */
@@ -32,13 +38,22 @@ export async function* followStream(
   let after: string | undefined
   let delay = INITIAL_DELAY_MS
   let giveUpAt: number | undefined
+  let wasSilent = false
   for (;;) {
     signal?.throwIfAborted()
+    let receivedAt = performance.now()
+    const leftMs = giveUpAt === undefined ? 0 : giveUpAt - receivedAt
+    const limitMs = wasSilent ? limitOfRepeat({ retryForMs, leftMs }) : undefined
+    const limit = limitMs === undefined ? undefined : timeLimit(limitMs, undefined, () => noResponse(limitMs))
+    const signals = [signal, limit?.signal].filter((each) => each !== undefined)
     let retryMs = 0
     let waitMs: number | undefined
     let last: FollowedEvent | undefined
     try {
-      for await (const received of open(after, signal)) {
+      for await (const received of open(after, limit === undefined ? signal : AbortSignal.any(signals))) {
+        limit?.stop()
+        receivedAt = performance.now()
+        wasSilent = false
         giveUpAt = undefined
         delay = INITIAL_DELAY_MS
         retryMs = received.retryMs ?? retryMs
@@ -56,16 +71,15 @@ export async function* followStream(
     } catch (error) {
       signal?.throwIfAborted()
       if (!(error instanceof ProblemError) || !mayRepeat('look-up', error)) throw error
+      wasSilent ||= isSilent(error, performance.now() - receivedAt, retryForMs)
       giveUpAt ??= performance.now() + retryForMs
       const delayMs = Math.max(withJitter(delay), retryMs)
       waitMs = waitBeforeRetry({ delayMs, requestedMs: error.retryAfterMs, leftMs: giveUpAt - performance.now() })
       if (waitMs === undefined) throw error
+    } finally {
+      limit?.stop()
     }
     await pauseFor(waitMs ?? Math.max(withJitter(delay), retryMs), signal)
-    delay = Math.min(delay * 2, MAX_DELAY_MS)
+    delay = nextDelay(delay)
   }
-}
-
-function withJitter(ms: number): number {
-  return ms * (0.8 + 0.4 * Math.random())
 }
