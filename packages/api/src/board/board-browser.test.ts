@@ -83,7 +83,7 @@ describe('in a browser', () => {
     }
     const all = reasons.bank_away + reasons.card_expired + reasons.customer_gone
     const counts = async () => (await board('/queues')).queues[0].counts
-    await eventually(async () => (await counts()).failed === all, 30_000)
+    await eventually(async () => (await counts()).failed === all)
     fixed.add('bank_away').add('card_expired')
 
     await open(`${url}/board/`)
@@ -105,7 +105,7 @@ describe('in a browser', () => {
     await confirm('Delete all')
     await shows('No dead task has this kind of error any more.')
 
-    await eventually(async () => (await counts()).completed === all - reasons.customer_gone, 30_000)
+    await eventually(async () => (await counts()).completed === all - reasons.customer_gone)
     expect((await counts()).failed).toBe(0)
     const by = expect.stringMatching(/^ann \(key ops /)
     expect(lines.filter(({ message }) => message === 'dead tasks: request accepted')).toMatchObject([

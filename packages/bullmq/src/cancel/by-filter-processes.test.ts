@@ -76,6 +76,6 @@ it('after the answer of a cancel by filter no process starts a matching task, no
   }
   expect([...running.begun, ...stopped.begun].length).toBe(begun + later.length)
   await resign(redis, leaderKeys(namespace), 'the test')
-  await eventually(async () => (await broker.cancelProgress(id))?.doneAt !== undefined, 30_000)
+  await eventually(async () => (await broker.cancelProgress(id))?.doneAt !== undefined)
   expect(await broker.cancelProgress(id)).toMatchObject({ ended: hits.length - begun })
 })

@@ -82,7 +82,7 @@ it('a leader goes on where one that was killed has stopped cancelling, and each 
   expect(endedAtDeath).toBeLessThan(tasks.length)
   const next = openPatientBroker({ redisUrl, namespace, queues: ['rig'], sizeLimit: 10_000, log: silent })
   onTestFinished(() => next.close())
-  await eventually(async () => (await broker.cancelProgress(rule?.id ?? ''))?.doneAt !== undefined, 30_000)
+  await eventually(async () => (await broker.cancelProgress(rule?.id ?? ''))?.doneAt !== undefined)
   expect(await broker.cancelProgress(rule?.id ?? '')).toMatchObject({
     ended: tasks.length,
     rule: { queue: 'rig', before: record.at, reason: 'queue_shutdown', by: 'ann' },

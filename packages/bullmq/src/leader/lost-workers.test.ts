@@ -61,7 +61,7 @@ it('a worker that falls silent is reported once with its tasks, whoever leads, a
 it('an outage of Redis makes no worker lost that sends heartbeats again, and one that does not is reported once', async () => {
   const namespace = `t-${randomUUID().slice(0, 12)}`
   const proxy = await faultProxy(inject('redisUrl'))
-  const redis = producerConnection(proxy.url, silent, undefined, 100)
+  const redis = producerConnection(proxy.url, silent, undefined, 5_000)
   onTestFinished(async () => {
     redis.disconnect()
     await proxy.close()
