@@ -90,6 +90,18 @@ it.each([
   },
 )
 
+it('a retried task with a concurrency key waits behind the others of its key', async () => {
+  const { broker, enqueue, die, retry, redis, keys } = await stage()
+  const given = { turn: { key: 'tenant', weight: 1 } }
+  const id = await enqueue(long, given)
+  await die(1)
+  const other = await enqueue(long, given)
+  expect(await retry(id)).toBe('done')
+  expect(await redis.lrange(keys.lane('tenant'), 0, -1)).toEqual([id, other])
+  expect(await redis.exists(keys.wait)).toBe(0)
+  expect(await broker.counts('rig')).toMatchObject({ waiting: 2, dead: 0 })
+})
+
 it('a retry in a paused queue wakes no worker', async () => {
   const { broker, enqueue, die, retry, redis, keys } = await stage()
   const id = await enqueue(long)
