@@ -1,6 +1,7 @@
 // Encodes attempt records into the fields of a BullMQ job, and decodes them.
-import type { AttemptRecord } from '@bullpen/contract'
+import type { AttemptRecord, CancelReason } from '@bullpen/contract'
 import { attemptRecordSchema } from '@bullpen/contract/internal'
+import { endWithoutStart } from '@bullpen/engine/internal'
 
 /** Builds BullMQ's `failedReason`, such as `RECOVER_ERR (unexpected_error): TypeError: …`. */
 export function describeEnd({ state, reason, code, message }: AttemptRecord): string {
@@ -14,6 +15,19 @@ export function describeEnd({ state, reason, code, message }: AttemptRecord): st
  */
 export function encodeStack(record: AttemptRecord, error: unknown): string {
   return `${JSON.stringify(record)}\n${stackOf(error).slice(0, MAX_STACK_CHARACTERS) || describeEnd(record)}`
+}
+
+/**
+ * Builds what the scripts store that end a task without a run (store/lua/includes/end-without-run.lua): the reason for BullMQ, and the
+ * attempt record as JSON, without the fields that the script adds. `process` is the process that ends the task; `by` is who cancels it.
+ */
+export function endOf(
+  reason: CancelReason | 'queue_timeout',
+  { process, by }: { readonly process: string; readonly by?: string | undefined },
+): { readonly reason: string; readonly record: string } {
+  const record = endWithoutStart(reason, { attempt: 1, process, now: 0, by })
+  const { attempt: _, startedAt: _started, endedAt: _ended, ...stored } = record
+  return { reason: describeEnd(record), record: JSON.stringify(stored) }
 }
 
 /** The maximum length of a stored stack, which is about thirty frames. */

@@ -10,15 +10,14 @@
 // among the returned tasks. The rule's progress then receives the field `doneAt` and is kept for a day. If a script of an earlier
 // pass runs late, it deletes nothing.
 import { randomUUID } from 'node:crypto'
-import type { TaskId } from '@bullpen/contract'
 import type { CancelRule } from '@bullpen/engine/internal'
+import { endOf } from '../codec.ts'
 import type { QueueKeys } from '../keys.ts'
-import { cancelPage } from '../scripts/cancel/cancel-page.ts'
-import { endOf } from '../scripts/includes/ended-tasks/end-without-run.ts'
+import { type EndedTask, endedTasks } from '../scripts/ended-tasks.ts'
 import { pauseAfterPage } from '../scripts/pause-after-page.ts'
 import { runUntilAnswered } from '../scripts/run-until-answered.ts'
 import { type Commander, runScript } from '../scripts/script.ts'
-import { beginPassScript, forgetRulesScript } from '../store/scripts.ts'
+import { beginPassScript, cancelPageScript, forgetRulesScript } from '../store/scripts.ts'
 import { BULK_CANCELLER, KNOWN_TO_ALL_MS, parseRules } from './by-filter.ts'
 
 /**
@@ -47,11 +46,6 @@ const KEEP_PROGRESS_MS = 86_400_000
 const KEEP_GROUP_PROGRESS_MS = 10_000
 
 const KEEP = { keepMs: KEEP_PROGRESS_MS, groupKeepMs: KEEP_GROUP_PROGRESS_MS }
-
-export interface EndedTask {
-  readonly id: TaskId
-  readonly task: string
-}
 
 export interface BulkCancellerOptions {
   readonly redis: Commander
@@ -141,14 +135,15 @@ async function goThrough(
     do {
       const sentAt = performance.now()
       const position = { place, from, before, request: randomUUID() }
-      const page = await runUntilAnswered(redis, cancelPage, names, { ...args, rulesText, ...position })
-      if (page === undefined) return undefined
-      for (const each of page.ended) onEnded(each)
-      ended += page.ended.length
-      page.matched.forEach((count, i) => {
+      const page = await runUntilAnswered(redis, cancelPageScript, names, { ...args, rulesText, ...position })
+      if (page === null) return undefined
+      const tasks = endedTasks(page[3])
+      for (const each of tasks) onEnded(each)
+      ended += tasks.length
+      page[2].forEach((count, i) => {
         matched[i] = (matched[i] ?? 0) + count
       })
-      ;({ from, before } = page)
+      ;[from, before] = page
       if (term.isOver()) return undefined
       await pauseAfterPage(sentAt)
     } while (from !== '')

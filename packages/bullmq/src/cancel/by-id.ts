@@ -3,7 +3,7 @@
 // The protocol:
 //   1. One script decides what to do, depending on where the task is. A task that no worker has (waiting or delayed, and not
 //      locked) is ended at once through BullMQ's own transition, which stores the record and does not count an attempt
-//      (scripts/includes/ended-tasks/end-without-run.ts). A task that has already ended is not changed. The caller
+//      (store/lua/includes/end-without-run.lua). A task that has already ended is not changed. The caller
 //      receives the reply `cancelled` or `already_ended`, or `not_found` if there is no such task.
 //   2. Any other task that has not ended counts as running, even if its worker was lost. The script stores the task's id and the
 //      requester in the hash `cancelling`, and publishes both on the queue's cancel channel. The caller receives the reply
@@ -26,17 +26,26 @@
 import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Log, TaskId } from '@bullpen/contract'
+import type { CancelAnswer } from '@bullpen/contract/internal'
 import type { CancelCause, FetchedTask } from '@bullpen/engine/internal'
+import { endOf } from '../codec.ts'
 import type { QueueKeys } from '../keys.ts'
 import { retryDelay } from '../redis/redis-client.ts'
 import { openSubscriber } from '../redis/subscriber.ts'
-import { CANCEL_REPLY_KEPT_MS, type CancelReply, cancelTask } from '../scripts/cancel/cancel-task.ts'
-import { endOf } from '../scripts/includes/ended-tasks/end-without-run.ts'
 import { pauseAfterPage } from '../scripts/pause-after-page.ts'
 import { runUntilAnswered } from '../scripts/run-until-answered.ts'
 import { type Commander, runScript } from '../scripts/script.ts'
-import { readCancelReplyScript } from '../store/scripts.ts'
+import { cancelTaskScript, readCancelReplyScript } from '../store/scripts.ts'
 import { createRememberedCancels } from './remembered-cancels.ts'
+
+/** How long the reply to a cancellation is kept for a repeated request, in ms (cancel-task.lua). */
+export const CANCEL_REPLY_KEPT_MS = 60_000
+
+export interface CancelReply {
+  readonly answer: CancelAnswer
+  /** The name of the task, if the script has cancelled it; otherwise ''. */
+  readonly task: string
+}
 
 export interface CancelRequest {
   /** A new id for each cancellation. If the script is sent again with the same id, the reply is the same. */
@@ -58,9 +67,10 @@ export interface CancelRequest {
  * Cancels a task. The call is atomic and takes one round trip. If the connection is lost before the reply arrives, the client
  * sends the script again and gets the same reply.
  */
-export function cancelById(redis: Commander, keys: QueueKeys, request: CancelRequest): Promise<CancelReply> {
+export async function cancelById(redis: Commander, keys: QueueKeys, request: CancelRequest): Promise<CancelReply> {
   const { names, args } = cancelCommand(keys, request)
-  return runScript(redis, cancelTask, names, args)
+  const [answer, task] = await runScript(redis, cancelTaskScript, names, args)
+  return { answer, task }
 }
 
 function cancelCommand(keys: QueueKeys, cancel: CancelRequest) {
@@ -128,7 +138,7 @@ export async function repeatCancels(
   const repeat = async (request: Pick<CancelRequest, 'id' | 'by'>): Promise<void> => {
     const ids = { ...request, request: randomUUID() }
     const { names, args } = cancelCommand(keys, { ...ids, stoppable: true, now, process, repeats: true })
-    const { answer, task } = await runUntilAnswered(redis, cancelTask, names, args)
+    const [answer, task] = await runUntilAnswered(redis, cancelTaskScript, names, args)
     if (answer === 'cancelled') onEnded({ id: request.id, task })
   }
   for (let cursor = '0'; ; ) {

@@ -10,11 +10,9 @@ import { openPatientBroker } from '../broker/patient-broker.fixture.ts'
 import { COMMAND_TIMEOUT_MS, producerConnection } from '../connection.ts'
 import { queueKeys } from '../keys.ts'
 import { expireTasks } from '../leader/expirer.ts'
-import { cancelPage } from '../scripts/cancel/cancel-page.ts'
-import { cancelTask } from '../scripts/cancel/cancel-task.ts'
-import { expireTasksScript } from '../scripts/leader/expire-tasks.ts'
 import type { Commander } from '../scripts/script.ts'
 import { long, silent } from '../setup.fixture.ts'
+import { cancelPageScript, cancelTaskScript, expireTasksScript } from '../store/scripts.ts'
 import { createBulkCanceller } from './bulk-canceller.ts'
 import { repeatCancels } from './by-id.ts'
 
@@ -150,12 +148,12 @@ function beforeFirstEnd(redis: Commander, onSend: () => void): void {
   let isFirst = true
   // ioredis adds defined commands as methods, which its types do not have.
   const commands = redis as unknown as Record<string, (args: unknown[]) => Promise<unknown>>
-  for (const { name, numberOfKeys, lua } of [cancelPage, cancelTask, expireTasksScript]) {
+  for (const { name, numberOfKeys, lua } of [cancelPageScript, cancelTaskScript, expireTasksScript]) {
     redis.defineCommand(name, { numberOfKeys, lua })
     const run = commands[name]?.bind(redis) ?? expect.fail()
     commands[name] = (args) => {
       // The bulk canceller looks at other places before the waiting list.
-      if (isFirst && (name !== cancelPage.name || args.includes('wait'))) {
+      if (isFirst && (name !== cancelPageScript.name || args.includes('wait'))) {
         isFirst = false
         onSend()
       }

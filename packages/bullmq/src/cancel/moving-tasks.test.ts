@@ -7,8 +7,7 @@ import { Redis } from 'ioredis'
 import { expect, inject, it, onTestFinished } from 'vitest'
 import { attach } from '../attach.ts'
 import { prefixOf, queueKeys } from '../keys.ts'
-import { cancelPage } from '../scripts/cancel/cancel-page.ts'
-import { beginPassScript, forgetRulesScript } from '../store/scripts.ts'
+import { beginPassScript, cancelPageScript, forgetRulesScript } from '../store/scripts.ts'
 import { createBulkCanceller } from './bulk-canceller.ts'
 
 /** A small generator (mulberry32), so that a run can be repeated by its seed. */
@@ -77,7 +76,7 @@ it.each(seeds({ small: 15, full: 200 }))(
     // Something moves before each script of the canceller. Some replies are lost, and the script is sent again.
     // ioredis adds defined commands as methods, which its types do not have.
     const commands = redis as unknown as Record<string, (args: unknown[]) => Promise<unknown>>
-    for (const { name, numberOfKeys, lua } of [beginPassScript, cancelPage, forgetRulesScript]) {
+    for (const { name, numberOfKeys, lua } of [beginPassScript, cancelPageScript, forgetRulesScript]) {
       redis.defineCommand(name, { numberOfKeys, lua })
       const run = commands[name]?.bind(redis) ?? expect.fail()
       commands[name] = async (args) => {

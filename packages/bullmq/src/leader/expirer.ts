@@ -1,20 +1,15 @@
 // Expires tasks that have waited longer than their queue timeout without being fetched.
 import { randomUUID } from 'node:crypto'
-import type { TaskId } from '@bullpen/contract'
+import { endOf } from '../codec.ts'
 import type { QueueKeys } from '../keys.ts'
-import { endOf } from '../scripts/includes/ended-tasks/end-without-run.ts'
-import { expireTasksScript } from '../scripts/leader/expire-tasks.ts'
+import { type EndedTask, endedTasks } from '../scripts/ended-tasks.ts'
 import { pauseAfterPage } from '../scripts/pause-after-page.ts'
 import { runUntilAnswered } from '../scripts/run-until-answered.ts'
 import type { Commander } from '../scripts/script.ts'
+import { expireTasksScript } from '../store/scripts.ts'
 
 /** The maximum number of tasks that one script examines. 20 tasks take Redis about 0.6 ms. */
 const PAGE_SIZE = 20
-
-export interface Expired {
-  readonly id: TaskId
-  readonly task: string
-}
 
 export interface Expiry {
   /** The leader's fencing number. If there is a newer leader, nothing is written. */
@@ -31,7 +26,7 @@ export interface Expiry {
   /** Returns whether to stop after the current page. By default, all pages are processed. */
   readonly isOver?: () => boolean
   /** Called for each expired task when Redis has confirmed the task's page. */
-  readonly onExpired: (expired: Expired) => void
+  readonly onExpired: (expired: EndedTask) => void
 }
 
 /**
@@ -46,9 +41,10 @@ export async function expireTasks(redis: Commander, keys: QueueKeys, expiry: Exp
   for (;;) {
     const sentAt = performance.now()
     const page = await runUntilAnswered(redis, expireTasksScript, names, { ...args, now: now(), request: randomUUID() })
-    if (page === undefined) return
-    for (const each of page.expired) onExpired(each)
-    if (!page.hasMore || isOver()) return
+    if (page === null) return
+    const [hasMore, ...expired] = page
+    for (const each of endedTasks(expired)) onExpired(each)
+    if (hasMore === 0 || isOver()) return
     await pauseAfterPage(sentAt)
   }
 }

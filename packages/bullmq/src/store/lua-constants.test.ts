@@ -1,5 +1,6 @@
 // The values that TypeScript and Lua both know are the same.
 import { readFileSync } from 'node:fs'
+import { ATTEMPT_STATE_LABELS } from '@bullpen/contract'
 import { FOLLOW_UP_LETTERS, MAX_LOG_EVENTS, NEXT_LETTER } from '@bullpen/contract/internal'
 import {
   BUCKETS,
@@ -15,12 +16,15 @@ import {
   REPEATS_WITHIN_MS,
   TASK_OVERHEAD_BYTES,
 } from '@bullpen/engine/internal'
+import { MetricsTime } from 'bullmq'
 import { expect, it } from 'vitest'
 import { RECORD_CODES } from '../admission/idempotency-records.ts'
+import { CANCEL_REPLY_KEPT_MS } from '../cancel/by-id.ts'
 import { END_LETTERS } from '../groups/end-letters.ts'
 import { DELAYED_SCORE_STEP } from '../internals/status/places.ts'
 import { PARTS } from '../internals/status/status-index.ts'
 import { CLOSED_BY_OUTBOX, MAX_OUTBOX_BYTES, MAX_OUTBOX_ENTRIES } from '../outbox/outbox-bounds.ts'
+import { REPLY_KEPT_MS } from '../scripts/run-until-answered.ts'
 
 const lua = (table: Readonly<Record<string, string>>): string =>
   `{ ${Object.entries(table)
@@ -37,6 +41,12 @@ const CONSTANTS: Readonly<Record<string, readonly string[]>> = {
   breaker: [`BUCKETS, OPEN_JITTER, ROUNDING = ${BUCKETS}, ${OPEN_JITTER},`],
   'retry-budget': [`BUDGET_WINDOW_S, MAX_RELEASED = ${BUDGET_WINDOW_S}, ${MAX_RELEASED}`],
   'held-retries': [`GAP, MOVED_UP = ${GAP}, ${MOVED_UP}`, `DELAYED_STEP = 0x${DELAYED_SCORE_STEP.toString(16)}`],
+  'bullmq-metrics': [`MAX_MINUTES = ${MetricsTime.ONE_MONTH}`],
+  'end-without-run': [
+    `OUTCOMES = ${lua({ cancelled: ATTEMPT_STATE_LABELS.TERMINATED_STOP_SIGNAL, expired: ATTEMPT_STATE_LABELS.TERMINATED_TIMEOUT })}`,
+  ],
+  'stored-reply': [`REPLY_KEPT_MS = ${REPLY_KEPT_MS}`],
+  'cancel/cancel-task': [`CANCEL_REPLY_KEPT_MS = ${CANCEL_REPLY_KEPT_MS}`],
   'removed-tasks': [`REPEATS_WITHIN_MS = ${REPEATS_WITHIN_MS}`],
   idempotency: [`ACTION_CODES = ${lua(RECORD_CODES.actions)}`, `STATUS_CODES = ${lua(RECORD_CODES.statuses)}`],
   outbox: [
@@ -51,7 +61,9 @@ const CONSTANTS: Readonly<Record<string, readonly string[]>> = {
 }
 
 it.each(Object.entries(CONSTANTS))('those of %s.lua', (file, constants) => {
-  const text = readFileSync(new URL(`lua/includes/${file}.lua`, import.meta.url), 'utf8')
+  // An include, or a script beside its feature.
+  const path = file.includes('/') ? `../${file}.lua` : `lua/includes/${file}.lua`
+  const text = readFileSync(new URL(path, import.meta.url), 'utf8')
   const oneLine = text.replaceAll(/\s*\n\s*/g, ' ').replaceAll(', }', ' }')
   for (const constant of constants) expect(oneLine).toContain(constant)
 })

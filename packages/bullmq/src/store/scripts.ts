@@ -1,5 +1,6 @@
 // Every Lua script as Redis runs it, with its types. Written by npm run lua from the .lua files; not edited by hand.
 import type { GroupPhase, GroupResult, TaskId } from '@bullpen/contract'
+import type { CancelAnswer } from '@bullpen/contract/internal'
 import type { DeadTaskAnswer, Registration, WriteResult } from '@bullpen/engine/internal'
 import type { Duty } from '../leader/survey.ts'
 import type { SubjectState } from '../orphans/subject.ts'
@@ -667,46 +668,6 @@ local function matches_dead(base, filter, id)
 end
 `
 
-export const MATCHING_RULE = `
-local function decode_json(text)
-  return cjson.decode((string.gsub(text, '\\\\u[dD][89a-fA-F]%x%x', '\\\\ufffd')))
-end
-local function has_tag(stored, tag)
-  for _, each in ipairs(stored and decode_json(stored) or {}) do
-    if each == tag then
-      return true
-    end
-  end
-  return false
-end
-local function matching_rule(base, rules, id)
-  local fields = redis.call('HMGET', base .. id, 'name', 'timestamp', 'tags', 'retries', 'group')
-  local name, timestamp, tags, retries, member = unpack(fields)
-  if not name then
-    return nil
-  end
-  local retried = -1
-  for _, each in ipairs(retries and decode_json(retries) or {}) do
-    if not each.copy then
-      retried = each.at
-    end
-  end
-  local enqueued = tonumber(timestamp or '0') or 0
-  local group = member and string.match(member, '^%S+')
-  for i, rule in ipairs(rules) do
-    if
-      enqueued <= rule.before
-      and retried < (rule.at or math.huge)
-      and (rule.task == nil or rule.task == name)
-      and (rule.group == nil or rule.group == group)
-      and (rule.tag == nil or has_tag(tags, rule.tag))
-    then
-      return i, name
-    end
-  end
-end
-`
-
 export const NEXT_TASK = `
 local function lane_name(field)
   return string.match(field, ' (.*)$')
@@ -1248,22 +1209,6 @@ local function end_retry(packed, now, is_completed)
     redis.call('ZADD', base .. 'marker', whole(math.floor(first / DELAYED_STEP)), '1')
   end
   return moved
-end
-`
-
-export const STORED_REPLY = `
-local function stored_reply(key, request)
-  local stored = redis.call('GET', key)
-  if not stored then
-    return nil
-  end
-  local of, reply = unpack(cmsgpack.unpack(stored))
-  if of == request then
-    return reply
-  end
-end
-local function store_reply(key, request, reply, keepMs)
-  redis.call('SET', key, cmsgpack.pack({ request, reply }), 'PX', keepMs)
 end
 `
 
@@ -1869,6 +1814,1700 @@ return { millis(), rules }
 })
 
 /**
+ * Examines one page of a queue's unfinished tasks, and ends the waiting tasks that match a cancel rule.
+ */
+export const cancelPageScript = luaScript<
+  'leader' | 'active' | 'delayed' | 'prioritized' | 'lanes' | 'wait' | 'endReply',
+  'fencing' | 'base' | 'progress' | 'rulesText' | 'place' | 'from' | 'before' | 'limit' | 'request',
+  [from: string, before: string, matched: number[], ended: string[]] | null
+>({
+  name: 'cancel-page',
+  keys: ['leader', 'active', 'delayed', 'prioritized', 'lanes', 'wait', 'endReply'],
+  args: ['fencing', 'base', 'progress', 'rulesText', 'place', 'from', 'before', 'limit', 'request'],
+  lua: `#!lua flags=allow-oom
+local leader, active, delayed, prioritized = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local lanes, wait, endReply = KEYS[5], KEYS[6], KEYS[7]
+local fencing, base, progress, rulesText, place = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
+local from, before, limit, request = ARGV[6], ARGV[7], ARGV[8], ARGV[9]
+local function is_deposed(leader, fencing)
+  local highest = tonumber(redis.call('GET', leader) or '0')
+  if highest > tonumber(fencing) then
+    return true
+  end
+  if highest < tonumber(fencing) then
+    redis.call('SET', leader, fencing)
+  end
+  return false
+end
+local REPLY_KEPT_MS = 600000
+local function stored_reply(key, request)
+  local stored = redis.call('GET', key)
+  if not stored then
+    return nil
+  end
+  local of, reply = unpack(cmsgpack.unpack(stored))
+  if of == request then
+    return reply
+  end
+end
+local function store_reply(key, request, reply, keepMs)
+  redis.call('SET', key, cmsgpack.pack({ request, reply }), 'PX', keepMs)
+end
+local function decode_json(text)
+  return cjson.decode((string.gsub(text, '\\\\u[dD][89a-fA-F]%x%x', '\\\\ufffd')))
+end
+local function has_tag(stored, tag)
+  for _, each in ipairs(stored and decode_json(stored) or {}) do
+    if each == tag then
+      return true
+    end
+  end
+  return false
+end
+local function matching_rule(base, rules, id)
+  local fields = redis.call('HMGET', base .. id, 'name', 'timestamp', 'tags', 'retries', 'group')
+  local name, timestamp, tags, retries, member = unpack(fields)
+  if not name then
+    return nil
+  end
+  local retried = -1
+  for _, each in ipairs(retries and decode_json(retries) or {}) do
+    if not each.copy then
+      retried = each.at
+    end
+  end
+  local enqueued = tonumber(timestamp or '0') or 0
+  local group = member and string.match(member, '^%S+')
+  for i, rule in ipairs(rules) do
+    if
+      enqueued <= rule.before
+      and retried < (rule.at or math.huge)
+      and (rule.task == nil or rule.task == name)
+      and (rule.group == nil or rule.group == group)
+      and (rule.tag == nil or has_tag(tags, rule.tag))
+    then
+      return i, name
+    end
+  end
+end
+local MAX_ATTEMPT_RECORDS = 10
+local function read_stacks(job)
+  local stored = redis.call('HGET', job, 'stacktrace')
+  local stacks = stored and decode_json(stored) or {}
+  local newest = stacks[#stacks]
+  return stacks, type(newest) == 'string' and tonumber(string.match(newest, '^[^\\n]*"endedAt":(%d+)')) or 0
+end
+local function append_stack(job, stacks, stack)
+  while #stacks >= MAX_ATTEMPT_RECORDS do
+    table.remove(stacks, 1)
+  end
+  stacks[#stacks + 1] = stack
+  redis.call('HSET', job, 'stacktrace', cjson.encode(stacks))
+end
+local function record_lost_attempt(job, at)
+  local starts, attempts, begun, worker = unpack(redis.call('HMGET', job, 'ats', 'atm', 'processedOn', 'pb'))
+  local record = string.format(
+    '{"fencingToken":%s,"attempt":%d,"counted":false,"state":"RECOVER_ERR","reason":"process_lost","message":"the worker was lost",'
+      .. '"worker":%s,"startedAt":%s,"endedAt":%s}',
+    starts or '0',
+    tonumber(attempts or '0') + 1,
+    cjson.encode(worker or 'unknown'),
+    begun or at,
+    at
+  )
+  append_stack(job, (read_stacks(job)), record .. '\\nRECOVER_ERR (process_lost): the worker was lost')
+end
+local function whole(number)
+  return string.format('%.0f', number)
+end
+local function micros()
+  local time = redis.call('TIME')
+  return time[1] * 1000000 + time[2]
+end
+local function millis()
+  return math.floor(micros() / 1000)
+end
+local MAX_MINUTES = 80640
+local PUSHED_AT_ONCE = 7000
+local function has_metrics(base)
+  return redis.call('EXISTS', base .. 'metrics:failed', base .. 'metrics:completed') > 0
+end
+local function list_minutes(list, first, minutes)
+  local points = { first }
+  for i = 2, minutes do
+    points[i] = 0
+  end
+  for from = 1, minutes, PUSHED_AT_ONCE do
+    redis.call('LPUSH', list, unpack(points, from, math.min(from + PUSHED_AT_ONCE - 1, minutes)))
+  end
+  redis.call('LTRIM', list, 0, MAX_MINUTES - 1)
+end
+local function count_failed(base, at)
+  local metrics = base .. 'metrics:failed'
+  local before = redis.call('HINCRBY', metrics, 'count', 1) - 1
+  local last_end, listed = unpack(redis.call('HMGET', metrics, 'prevTS', 'prevCount'))
+  if not last_end then
+    redis.call('HSET', metrics, 'prevTS', at, 'prevCount', 0)
+    return
+  end
+  local minutes = math.min(math.floor(at / 60000) - math.floor(last_end / 60000), MAX_MINUTES)
+  if minutes > 0 then
+    list_minutes(metrics .. ':data', before - (listed or 0), minutes)
+    redis.call('HSET', metrics, 'prevCount', before, 'prevTS', at)
+  end
+end
+local JOB_DUE_STEP, JOB_PRIORITY_STEP = 0x1000, 0x100000000
+local function delay_job(home, id, due, part)
+  local least, most = due * JOB_DUE_STEP, (due + 1) * JOB_DUE_STEP - 1
+  local last = redis.call('ZREVRANGEBYSCORE', home .. 'delayed', whole(most), whole(least), 'WITHSCORES', 'LIMIT', 0, 1)
+  local score = whole(last[2] and math.min(last[2] + 1, most) or least)
+  redis.call('ZADD', home .. 'delayed', score, id)
+  if part then
+    redis.call('ZADD', home .. part, score, id)
+  end
+  redis.call('XADD', home .. 'events', '*', 'event', 'delayed', 'jobId', id, 'delay', whole(due))
+  local next_due = redis.call('ZRANGE', home .. 'delayed', 0, 0, 'WITHSCORES')[2]
+  redis.call('ZADD', home .. 'marker', whole(math.floor(next_due / JOB_DUE_STEP)), '1')
+end
+local function may_start_job(home)
+  local paused, concurrency = unpack(redis.call('HMGET', home .. 'meta', 'paused', 'concurrency'))
+  return not paused and not (concurrency and redis.call('LLEN', home .. 'active') >= tonumber(concurrency))
+end
+local function place_job(home, id, job)
+  if job.due then
+    return delay_job(home, id, job.due, job.part)
+  end
+  if job.priority > 0 then
+    local order = redis.call('INCR', home .. 'pc') % JOB_PRIORITY_STEP
+    redis.call('ZADD', home .. 'prioritized', whole(job.priority * JOB_PRIORITY_STEP + order), id)
+  else
+    redis.call(job.to_head and 'RPUSH' or 'LPUSH', home .. 'wait', id)
+  end
+  if may_start_job(home) then
+    redis.call('ZADD', home .. 'marker', '0', '0')
+  end
+  local from = job.from and { 'prev', job.from } or {}
+  redis.call('XADD', home .. 'events', '*', 'event', 'waiting', 'jobId', id, unpack(from))
+end
+local TASK_OVERHEAD_BYTES = 512
+local function stored_bytes_of(job)
+  local at_end = redis.call('HGET', job, 'atEnd')
+  local bytes = redis.call('HSTRLEN', job, 'data') + TASK_OVERHEAD_BYTES
+  if at_end and string.sub(at_end, 1, 1) == '+' then
+    bytes = bytes + redis.call('HSTRLEN', job, 'followUps') + redis.call('HSTRLEN', job, 'compensations')
+  end
+  return bytes, at_end
+end
+local function charge(home, job, sign)
+  local bytes, at_end = stored_bytes_of(job)
+  redis.call('HINCRBY', home .. 'totals', 'bytes', sign * bytes)
+  if not at_end then
+    return false
+  end
+  local name = string.sub(at_end, 2)
+  if name ~= '' and redis.call('HINCRBY', home .. 'api-key-tasks', name, sign) <= 0 then
+    redis.call('HDEL', home .. 'api-key-tasks', name)
+  end
+  return string.sub(at_end, 1, 1) == '+'
+end
+local function read_next_job(deduplication)
+  local names = { 'name', 'data', 'opts', 'jid', 'pk', 'pd', 'pdk', 'rjk' }
+  local name, data, options, id, parent_key, parent, siblings, repeat_key =
+    unpack(redis.call('HMGET', base .. 'dn:' .. deduplication, unpack(names)))
+  if not options then
+    return nil
+  end
+  return {
+    id = id,
+    options = cjson.decode(options),
+    siblings = siblings,
+    fields = {
+      name = name,
+      data = data,
+      opts = options,
+      parentKey = parent_key,
+      parent = parent,
+      rjk = repeat_key,
+    },
+  }
+end
+local function take_deduplication(deduplication, id, options)
+  local lifetime = not options.keepLastIfActive and options.ttl or 0
+  if lifetime > 0 then
+    redis.call('SET', base .. 'de:' .. deduplication, id, 'PX', whole(lifetime))
+  else
+    redis.call('SET', base .. 'de:' .. deduplication, id)
+  end
+end
+local function add_next_job(deduplication, job, at)
+  local counted = redis.call('INCR', base .. 'id')
+  local id, options = job.id or whole(counted), job.options
+  take_deduplication(deduplication, id, options.de or {})
+  local delay, priority = options.delay or 0, options.priority or 0
+  local hash = { 'timestamp', at, 'delay', whole(delay), 'priority', whole(priority) }
+  job.fields.deid = options.de and options.de.id
+  for name, value in pairs(job.fields) do
+    if value then
+      hash[#hash + 1] = name
+      hash[#hash + 1] = value
+    end
+  end
+  redis.call('HSET', base .. id, unpack(hash))
+  redis.call('XADD', base .. 'events', '*', 'event', 'added', 'jobId', id, 'name', job.fields.name)
+  redis.call('HINCRBY', base .. 'totals', 'accepted', 1)
+  charge(base, base .. id, 1)
+  place_job(base, id, {
+    due = delay > 0 and at + delay or nil,
+    part = 'scheduled',
+    priority = priority,
+    to_head = options.lifo,
+  })
+  if job.siblings then
+    redis.call('SADD', job.siblings, base .. id)
+  end
+  redis.call('DEL', base .. 'dn:' .. deduplication)
+end
+local function end_deduplicated(id, deduplication, next_job, at)
+  local key = base .. 'de:' .. deduplication
+  if redis.call('PTTL', key) == -1 and redis.call('GET', key) == id then
+    redis.call('DEL', key)
+  end
+  if next_job then
+    add_next_job(deduplication, next_job, at)
+  end
+end
+local MAX_FINGERPRINTS = 1000
+local OTHER = '{"state":"","code":"other","message":"errors after the first 1000 kinds"}'
+local function enter_fingerprint(home, id, score, given)
+  local fingerprint, rest, info = string.match(given, '^(%S+)([^\\n]*)\\n(.*)$')
+  local infos = home .. 'fingerprints'
+  if redis.call('HEXISTS', infos, fingerprint) == 0 then
+    if redis.call('HLEN', infos) >= MAX_FINGERPRINTS then
+      fingerprint = 'other'
+      redis.call('HSETNX', infos, fingerprint, OTHER)
+    else
+      redis.call('HSET', infos, fingerprint, info)
+      redis.call('RPUSH', home .. 'new-fingerprints', fingerprint)
+      redis.call('LTRIM', home .. 'new-fingerprints', -MAX_FINGERPRINTS, -1)
+    end
+  end
+  redis.call('HSET', home .. id, 'fingerprint', fingerprint .. rest)
+  redis.call('ZADD', home .. 'fingerprint:' .. fingerprint, score, id)
+end
+local function leave_fingerprint(home, id, stored)
+  if not stored then
+    return
+  end
+  local fingerprint = string.match(stored, '^%S+')
+  local set = home .. 'fingerprint:' .. fingerprint
+  if redis.call('ZREM', set, id) == 1 and redis.call('EXISTS', set) == 0 then
+    redis.call('HDEL', home .. 'fingerprints', fingerprint)
+  end
+end
+local FAILED_PARTS = { 'dead', 'cancelled', 'expired' }
+local function enter_failed(base, id, part, score, fingerprint)
+  redis.call('ZADD', base .. 'failed', score, id)
+  redis.call('ZADD', base .. part, score, id)
+  if fingerprint then
+    enter_fingerprint(base, id, score, fingerprint)
+  end
+end
+local function leave_failed(base, id)
+  local fingerprint = redis.call('HGET', base .. id, 'fingerprint')
+  if fingerprint then
+    leave_fingerprint(base, id, fingerprint)
+    redis.call('HDEL', base .. id, 'fingerprint')
+  end
+  for _, part in ipairs(FAILED_PARTS) do
+    redis.call('ZREM', base .. part, id)
+  end
+  return redis.call('ZREM', base .. 'failed', id) == 1
+end
+local function start_parent(home, id, at)
+  local priority, delay, attempts = unpack(redis.call('HMGET', home .. id, 'priority', 'delay', 'atm'))
+  delay = tonumber(delay) or 0
+  local part = (tonumber(attempts) or 0) > 0 and 'retrying' or 'scheduled'
+  place_job(home, id, {
+    due = delay > 0 and at + delay or nil,
+    part = string.find(home, '^%b{}:[^:]+:$') and part or nil,
+    priority = tonumber(priority) or 0,
+    to_head = true,
+    from = 'waiting-children',
+  })
+end
+local function resume_parent(home, id, at)
+  if redis.call('EXISTS', home .. id) == 1 and redis.call('ZREM', home .. 'waiting-children', id) == 1 then
+    start_parent(home, id, at)
+  end
+end
+local function fail_parent(home, id, child, at)
+  local job = home .. id
+  if redis.call('EXISTS', job) == 0 then
+    return
+  end
+  local waits = redis.call('ZREM', home .. 'waiting-children', id) == 1
+  if not waits and redis.call('ZREM', home .. 'delayed', id) == 1 then
+    redis.call('ZREM', home .. 'scheduled', id)
+    redis.call('ZREM', home .. 'retrying', id)
+    redis.call('HSET', job, 'delay', '0')
+    waits = true
+  end
+  if waits or not redis.call('ZSCORE', home .. 'failed', id) then
+    redis.call('HSET', job, 'defa', 'child ' .. child .. ' failed')
+  end
+  if waits then
+    start_parent(home, id, at)
+  end
+end
+local function report_to_parent(parent, child, reason, at)
+  local home, id = parent.queueKey .. ':', parent.id
+  local job = home .. id
+  local is_told = parent.fpof or parent.cpof or parent.idof or parent.rdof
+  if not is_told or redis.call('SREM', job .. ':dependencies', child) == 0 then
+    return
+  end
+  if parent.fpof then
+    redis.call('ZADD', job .. ':unsuccessful', at, child)
+    return fail_parent(home, id, child, at)
+  end
+  if parent.cpof or parent.idof then
+    redis.call('HSET', job .. ':failed', child, reason)
+  end
+  if parent.cpof or redis.call('EXISTS', job .. ':dependencies') == 0 then
+    resume_parent(home, id, at)
+  end
+end
+local MAX_OUTBOX_ENTRIES, MAX_OUTBOX_BYTES = 10000, 33554432
+local CLOSED_BY_OUTBOX = 'outbox'
+local END_LETTERS = { completed = 'c', dead = 'd', cancelled = 'x', expired = 'e', removed = 'r' }
+local NEXT, HANDLER_SLOT, OWN_COMPENSATION_SLOT = 'n', 'h', 'c'
+local function is_released(letter, status)
+  if letter == 's' then
+    return status == 'completed'
+  end
+  return letter == 'e' and status ~= 'removed' or letter == 'f' and (status == 'dead' or status == 'expired')
+end
+local function write_outbox(home, id, status, result, own)
+  local job, outbox = home .. id, home .. 'outbox'
+  local lines, compensations, enqueued_at, group, compensated =
+    unpack(redis.call('HMGET', job, 'followUps', 'compensations', 'timestamp', 'group', 'compensated'))
+  own = own or ''
+  local bytes, is_unkept, head = 0, false, nil
+  local function write(entry)
+    redis.call('XADD', outbox, '*', 'e', entry)
+    bytes = bytes + #entry
+  end
+  local function add(slot, template)
+    write(head .. slot .. ' ' .. template)
+  end
+  local function add_chain(slot, templates)
+    local last = table.remove(templates)
+    local others = #templates > 0 and '\\n' .. NEXT .. table.concat(templates, '\\n' .. NEXT) or ''
+    add(slot, last .. others)
+  end
+  if group then
+    local run = string.match(group, '^run%-%S+') or string.match(group, '^reduce%-%S+')
+    local passes_on = run and status == 'completed' and result
+    is_unkept = passes_on
+      or run and status == 'cancelled' and redis.call('EXISTS', home .. 'cancelled-group:' .. run) == 1
+    write('g ' .. group .. ' ' .. END_LETTERS[status] .. (passes_on and '\\n' .. result or ''))
+  end
+  if lines or compensations or own ~= '' then
+    head = 't ' .. id .. ' ' .. enqueued_at .. ' ' .. redis.call('HINCRBY', job, 'ends', 1) .. ' '
+  end
+  local kept, next_ones = {}, {}
+  for letter, identity, template in string.gmatch(lines or '', '(%a)([^{\\n]*)({[^\\n]+)') do
+    if letter == NEXT then
+      next_ones[#next_ones + 1] = template
+    else
+      kept[#kept + 1] = letter .. identity .. template
+      if is_released(letter, status) then
+        add(letter .. #kept, template)
+      end
+    end
+  end
+  local number = 0
+  for template in string.gmatch(own, '%a([^\\n]+)') do
+    number = number + 1
+    add(HANDLER_SLOT .. number, template)
+  end
+  if #next_ones > 0 then
+    add_chain(NEXT, next_ones)
+  end
+  if compensations and status ~= 'completed' then
+    local templates = {}
+    for template in string.gmatch(compensations, '%S+ ([^\\n]+)') do
+      templates[#templates + 1] = template
+    end
+    add_chain(OWN_COMPENSATION_SLOT, templates)
+    redis.call('HSET', job, 'compensated', whole(millis()))
+  end
+  if compensations then
+    redis.call('HDEL', job, 'compensations')
+  end
+  if compensated and status == 'completed' then
+    redis.call('HDEL', job, 'compensated')
+  end
+  if lines and (status ~= 'dead' or #kept == 0) then
+    redis.call('HDEL', job, 'followUps')
+  elseif #next_ones > 0 then
+    redis.call('HSET', job, 'followUps', table.concat(kept, '\\n'))
+  end
+  if bytes == 0 then
+    return is_unkept
+  end
+  local total = redis.call('HINCRBY', home .. 'totals', 'outboxBytes', bytes)
+  if total >= MAX_OUTBOX_BYTES or redis.call('XLEN', outbox) >= MAX_OUTBOX_ENTRIES then
+    if redis.call('HSETNX', home .. 'meta', 'paused', CLOSED_BY_OUTBOX) == 1 then
+      redis.call('DEL', home .. 'marker')
+    end
+  end
+  return is_unkept
+end
+local REPEATS_WITHIN_MS = 20000
+local TRIM_AT_ONCE = 1000
+local trimmed, has_removed = {}, nil
+local function remember_removal(home, member, at)
+  local now = millis()
+  local oldest, set = now - REPEATS_WITHIN_MS, home .. 'recently-removed'
+  if at and at < oldest then
+    return
+  end
+  redis.call('ZADD', set, whole(math.min(at or now, now)), member)
+  if trimmed[home] then
+    return
+  end
+  trimmed[home] = true
+  local old = redis.call('ZRANGE', set, '-inf', '(' .. whole(oldest), 'BYSCORE', 'LIMIT', 0, TRIM_AT_ONCE)
+  if #old > 0 then
+    redis.call('ZREM', set, unpack(old))
+  end
+  redis.call('PEXPIRE', set, REPEATS_WITHIN_MS)
+end
+local function was_removed(task)
+  if has_removed == nil then
+    has_removed = redis.call('EXISTS', base .. 'recently-removed') == 1
+  end
+  if not has_removed then
+    return false, false
+  end
+  local member = task.id .. ' ' .. task.caller
+  if task.unique and redis.call('ZSCORE', base .. 'recently-removed', member .. ' r') then
+    return true, true
+  end
+  return redis.call('ZSCORE', base .. 'recently-removed', member), false
+end
+local function delete_job(base, id)
+  local job = base .. id
+  local enqueued_at, caller, replaced = unpack(redis.call('HMGET', job, 'timestamp', 'caller', 'replaced'))
+  if enqueued_at or redis.call('EXISTS', job) == 1 then
+    redis.call('HINCRBY', base .. 'totals', 'removed', 1)
+  end
+  if enqueued_at then
+    remember_removal(base, id .. ' ' .. (caller or '') .. (replaced and ' r' or ''), tonumber(enqueued_at) or 0)
+  end
+  redis.call(
+    'DEL',
+    job,
+    job .. ':logs',
+    job .. ':dependencies',
+    job .. ':processed',
+    job .. ':failed',
+    job .. ':unsuccessful'
+  )
+end
+local function leave_parent(job)
+  local parent = redis.call('HGET', job, 'parentKey')
+  local dependencies = parent and parent .. ':dependencies'
+  if not parent or redis.call('SREM', dependencies, job) == 0 or redis.call('EXISTS', dependencies) == 1 then
+    return
+  end
+  local home, id = string.match(parent, '^(.*:)(.*)$')
+  if redis.call('ZREM', home .. 'waiting-children', id) == 0 then
+    return
+  end
+  redis.call('RPUSH', home .. 'wait', id)
+  if redis.call('HEXISTS', home .. 'meta', 'paused') == 0 then
+    redis.call('ZADD', home .. 'marker', '0', '0')
+  end
+  redis.call('XADD', home .. 'events', '*', 'event', 'waiting', 'jobId', id, 'prev', 'waiting-children')
+end
+local function remove_ended_task(base, status, id)
+  if status == 'completed' then
+    redis.call('ZREM', base .. 'completed', id)
+  else
+    leave_parent(base .. id)
+    leave_failed(base, id)
+  end
+  delete_job(base, id)
+end
+local function remove_ended(base, status, since, count, limit)
+  local set = base .. status
+  local old = since ~= '' and redis.call('ZRANGEBYSCORE', set, '-inf', '(' .. since, 'LIMIT', 0, limit) or {}
+  if count ~= '' and #old < limit then
+    local excess = math.min(redis.call('ZCARD', set) - count, limit)
+    if excess > #old then
+      old = redis.call('ZRANGE', set, 0, excess - 1)
+    end
+  end
+  for _, id in ipairs(old) do
+    remove_ended_task(base, status, id)
+  end
+  return #old
+end
+local MAX_LOG_EVENTS = 100
+local function add_task_event(base, id, count, event)
+  redis.call('XADD', base .. 'task-events', 'MAXLEN', '~', count, '*', 'id', id, 'event', event)
+end
+local function event_start(type, name, tags, group)
+  local start = '{"type":"' .. type .. '","task":' .. cjson.encode(name or '') .. (tags and ',"tags":' .. tags or '')
+  return start .. (group and string.gsub(group, '^(%S+) (%d+)', ',"group":{"id":"%1","member":%2}') or '')
+end
+local function may_add(job, event)
+  return string.sub(event, 1, 13) ~= '{"type":"log"'
+    or redis.call('EXISTS', job) == 0
+    or redis.call('HINCRBY', job, 'logLines', 1) <= MAX_LOG_EVENTS
+end
+local function add_task_events(base, id, lines, due)
+  local count
+  for line in string.gmatch(lines, '[^\\n]+') do
+    if not count then
+      count = line
+    elseif may_add(base .. id, line) then
+      local event = due and string.sub(line, -1) ~= '}' and line .. string.format('%.0f}', due) or line
+      add_task_event(base, id, count, event)
+    end
+  end
+end
+local MAX_BULLMQ_EVENTS = '10000'
+local OUTCOMES = { cancelled = 'cancelled', expired = 'timed out' }
+local counts_metrics, max_events, has_taken = nil, nil, false
+local function read_task(id)
+  local job = base .. id
+  local fields = redis.call('HMGET', job, 'atm', 'events', 'name', 'tags', 'group', 'parent', 'deid')
+  local attempts, events, name, tags, group, parent, deduplication = unpack(fields)
+  local stacks, last_end = read_stacks(job)
+  return {
+    id = id,
+    job = job,
+    attempt = tonumber(attempts or '0') + 1,
+    stacks = stacks,
+    last_end = last_end,
+    events = events,
+    event_start = events and event_start('ended', name, tags, group),
+    parent = parent and cjson.decode(parent),
+    deduplication = deduplication,
+    next_job = deduplication and read_next_job(deduplication),
+  }
+end
+local function store_end(task, status, ending, at)
+  local record = '{"attempt":' .. task.attempt .. ',"startedAt":' .. at .. ',"endedAt":' .. at .. ','
+  append_stack(task.job, task.stacks, record .. string.sub(ending.record, 2) .. '\\n' .. ending.reason)
+  redis.call('HSET', task.job, 'failedReason', ending.reason, 'finishedOn', at)
+  redis.call('HDEL', task.job, 'defa')
+  enter_failed(base, task.id, status, at)
+  redis.call('ZREM', base .. 'expiries', task.id)
+  redis.call('HDEL', base .. 'cancelling', task.id)
+end
+local function add_end_event(task, status, record)
+  local ended = decode_json(record)
+  local error = cjson.encode({ code = ended.reason, message = ended.message or '' })
+  local by = ended.by and ',"by":' .. cjson.encode(ended.by) or ''
+  local rest = ',"outcome":"' .. OUTCOMES[status] .. '","error":' .. error .. by .. ',"status":"' .. status .. '"}'
+  add_task_event(base, task.id, task.events, task.event_start .. rest)
+end
+local function add_failed_event(id, place, reason)
+  max_events = max_events or redis.call('HGET', base .. 'meta', 'opts.maxLenEvents') or MAX_BULLMQ_EVENTS
+  local stream, from = base .. 'events', place == 'delayed' and 'delayed' or 'waiting'
+  local event = { 'event', 'failed', 'jobId', id, 'failedReason', reason, 'prev', from }
+  redis.call('XADD', stream, 'MAXLEN', '~', max_events, '*', unpack(event))
+end
+local function end_task(task, place, status, ending)
+  local id, at = task.id, whole(math.max(tonumber(ending.at), task.last_end))
+  if task.deduplication then
+    end_deduplicated(id, task.deduplication, task.next_job, at)
+  end
+  if task.parent then
+    report_to_parent(task.parent, task.job, ending.reason, at)
+  end
+  local is_unkept = charge(base, task.job, -1) and write_outbox(base, id, status)
+  store_end(task, status, ending, at)
+  add_failed_event(id, place, ending.reason)
+  if counts_metrics == nil then
+    counts_metrics = has_metrics(base)
+  end
+  if counts_metrics then
+    count_failed(base, at)
+  end
+  if task.events then
+    add_end_event(task, status, ending.record)
+  end
+  has_taken = has_taken or place ~= 'delayed'
+  if is_unkept then
+    remove_ended_task(base, status, id)
+  end
+end
+local function note_drained()
+  if
+    not has_taken
+    or redis.call('EXISTS', base .. 'wait', base .. 'active', base .. 'prioritized', base .. 'lanes') > 0
+  then
+    return
+  end
+  redis.call('XADD', base .. 'events', '*', 'event', 'drained')
+end
+local cancel_rules, matched, ended = {}, {}, {}
+local function open_rules(rules)
+  cancel_rules = rules
+  for i = 1, #rules do
+    matched[i] = 0
+  end
+end
+local function note_match(id)
+  local i = matching_rule(base, cancel_rules, id)
+  if i then
+    matched[i] = matched[i] + 1
+  end
+end
+local function note_all_matched()
+  for i = 1, #matched do
+    matched[i] = matched[i] + 1
+  end
+end
+local function match_of(id)
+  local i, name = matching_rule(base, cancel_rules, id)
+  return i and { rule = i, name = name, task = read_task(id) }
+end
+local function end_match(match, place)
+  local rule, id = cancel_rules[match.rule], match.task.id
+  end_task(match.task, place, 'cancelled', rule)
+  redis.call('HINCRBY', progress .. rule.id, 'ended', 1)
+  matched[match.rule] = matched[match.rule] + 1
+  ended[#ended + 1] = id
+  ended[#ended + 1] = match.name
+end
+local function lane_name(field)
+  return string.match(field, ' (.*)$')
+end
+local function split_lane(name)
+  if not string.find(name, '\\30', 1, true) then
+    return name, nil
+  end
+  return string.match(name, '^(.*)\\30([^\\30]*)$')
+end
+local function lane_list(base, name)
+  return base .. 'lane:' .. name
+end
+local function lane_priorities(base, name)
+  return base .. 'lane-priorities:' .. name
+end
+local function lane_length(base, name)
+  return redis.call('LLEN', lane_list(base, name)) + redis.call('ZCARD', lane_priorities(base, name))
+end
+local function lane_head(base, name)
+  return redis.call('LINDEX', lane_list(base, name), -1) or redis.call('ZRANGE', lane_priorities(base, name), 0, 0)[1]
+end
+local NEEDS_MARK = '\\30'
+local JOINS_BEHIND = 0.125
+local LANE_PRIORITY_STEP = 0x100000000
+local NEWEST_OF_LANE = 250
+local function lane_keys(lane)
+  local name = lane_name(lane)
+  return name, lane_list(base, name), lane_priorities(base, name)
+end
+local function join_turns(name)
+  local first = redis.call('ZRANGE', base .. 'turns', 0, 0, 'WITHSCORES')
+  local time, others = unpack(redis.call('HMGET', base .. 'turn-state', 'time', 'pass'))
+  local pass = (first[2] or time) and math.max(first[2] or 0, time or 0) + JOINS_BEHIND or others or 0
+  redis.call('ZADD', base .. 'turns', 'NX', pass, name)
+end
+local function enter_lane(lane, id, priority, to_head)
+  local name, list, priorities = lane_keys(lane)
+  local state, was_empty = base .. 'turn-state', false
+  if priority > 0 then
+    was_empty = redis.call('EXISTS', list, priorities) == 0
+    local order = to_head and 0 or redis.call('HINCRBY', state, 'order', 1) % LANE_PRIORITY_STEP
+    redis.call('ZADD', priorities, whole(priority * LANE_PRIORITY_STEP + order), id)
+  else
+    was_empty = redis.call(to_head and 'RPUSH' or 'LPUSH', list, id) == 1 and redis.call('EXISTS', priorities) == 0
+  end
+  redis.call('HINCRBY', state, 'waiting', 1)
+  if not was_empty then
+    return false
+  end
+  redis.call('ZADD', base .. 'lanes', redis.call('HINCRBY', state, 'order', 1), name)
+  if redis.call('ZSCORE', base .. 'blocked-lanes', name) then
+    return redis.call('ZSCORE', base .. 'lane-times', name) and true or false
+  end
+  join_turns(name)
+  return true
+end
+local function resume_emptied(name)
+  local pass = string.find(name, NEEDS_MARK, 1, true) and redis.call('ZSCORE', base .. 'blocked-lanes', name)
+  if pass then
+    redis.call('ZREM', base .. 'blocked-lanes', name)
+    redis.call('ZREM', base .. 'lane-times', name)
+    redis.call('ZADD', base .. 'turns', pass, name)
+    redis.call('ZADD', base .. 'marker', '0', '0')
+  end
+end
+local function note_left_lane(name, count)
+  redis.call('HINCRBY', base .. 'turn-state', 'waiting', -count)
+  if redis.call('EXISTS', lane_list(base, name), lane_priorities(base, name)) == 0 then
+    redis.call('ZREM', base .. 'lanes', name)
+    resume_emptied(name)
+  end
+end
+local function leave_lane(lane, id)
+  local name, list, priorities = lane_keys(lane)
+  if redis.call('ZREM', priorities, id) == 0 then
+    local newest = redis.call('LPOS', list, id, 'MAXLEN', NEWEST_OF_LANE)
+    if redis.call('LREM', list, newest and 1 or -1, id) == 0 then
+      return false
+    end
+  end
+  note_left_lane(name, 1)
+  return true
+end
+local NEWEST = 250
+local function leave_delayed(id)
+  if redis.call('ZREM', base .. 'delayed', id) == 0 then
+    return false
+  end
+  redis.call('ZREM', base .. 'scheduled', id)
+  redis.call('ZREM', base .. 'retrying', id)
+  return true
+end
+local function take_out(id)
+  if redis.call('ZREM', base .. 'prioritized', id) == 1 then
+    return 'prioritized'
+  end
+  if leave_delayed(id) then
+    return 'delayed'
+  end
+  local lane = redis.call('HGET', base .. id, 'lane')
+  if lane and leave_lane(lane, id) then
+    return 'lanes'
+  end
+  local newest = redis.call('LPOS', base .. 'wait', id, 'MAXLEN', NEWEST)
+  return redis.call('LREM', base .. 'wait', newest and 1 or -1, id) == 1 and 'wait' or nil
+end
+local function delete_waiting_task(id)
+  local place = take_out(id)
+  if charge(base, base .. id, -1) then
+    write_outbox(base, id, 'removed')
+  end
+  delete_job(base, id)
+  return place
+end
+local CANCELLED_MARK = 'bullpen:cancelled'
+local function next_index(list, from, before)
+  local index = tonumber(from == '' and '0' or from)
+  if before == '' or redis.call('LINDEX', list, index - 1) == before then
+    return index
+  end
+  local at = redis.call('LPOS', list, before)
+  return at and at + 1
+end
+local function count_in_active(list, from, before, limit)
+  local start = next_index(list, from, before)
+  if not start then
+    note_all_matched()
+    return '', '', 0
+  end
+  local ids = redis.call('LRANGE', list, start, start + limit - 1)
+  for _, id in ipairs(ids) do
+    note_match(id)
+  end
+  if #ids < limit then
+    return '', '', #ids
+  end
+  return start + #ids, ids[#ids], #ids
+end
+local function matches_among(ids, before)
+  local matches, kept = {}, before
+  for position, id in ipairs(ids) do
+    matches[position] = match_of(id) or false
+    kept = matches[position] and kept or id
+  end
+  return matches, kept
+end
+local function cancel_in_list(list, place, from, before, limit)
+  local start = next_index(list, from, before) or 0
+  local ids = redis.call('LRANGE', list, start, start + limit - 1)
+  local matches, kept = matches_among(ids, before)
+  local found = {}
+  for position, match in ipairs(matches) do
+    if match then
+      redis.call('LSET', list, start + position - 1, CANCELLED_MARK)
+      found[#found + 1] = match
+    end
+  end
+  if #found > 0 then
+    redis.call('LREM', list, #found, CANCELLED_MARK)
+  end
+  for _, match in ipairs(found) do
+    end_match(match, place)
+  end
+  if #ids < limit then
+    return '', '', #ids
+  end
+  start = start + #ids - #found
+  return start, start > 0 and kept or '', #ids
+end
+local function cancel_in_set(set, place, from, before, limit)
+  local rank = before ~= '' and redis.call('ZRANK', set, before)
+  local page = rank and redis.call('ZRANGE', set, rank + 1, rank + limit, 'WITHSCORES')
+    or redis.call('ZRANGEBYSCORE', set, from == '' and '-inf' or from, '+inf', 'WITHSCORES', 'LIMIT', 0, limit)
+  local ids, score = {}, from
+  for at = 1, #page, 2 do
+    ids[#ids + 1] = page[at]
+  end
+  local matches, kept = matches_among(ids, before)
+  for position, match in ipairs(matches) do
+    if match then
+      if place == 'delayed' then
+        leave_delayed(ids[position])
+      else
+        redis.call('ZREM', set, ids[position])
+      end
+      end_match(match, place)
+    else
+      score = page[2 * position]
+    end
+  end
+  if #ids < limit then
+    return '', '', #ids
+  end
+  return score == '' and '-inf' or score, kept, #ids
+end
+local function cancel_in_lane(name, part, from, before, limit)
+  local ended_before = #ended
+  local scan = part == 'l' and cancel_in_list or cancel_in_set
+  local key = part == 'l' and lane_list(base, name) or lane_priorities(base, name)
+  local next_from, next_before, examined = scan(key, 'lanes', from, before, limit)
+  local count = (#ended - ended_before) / 2
+  if count > 0 then
+    note_left_lane(name, count)
+  end
+  return next_from, next_before, examined
+end
+local function cancel_in_lanes(lanes, from, before, limit)
+  local order, part, rest = string.match(from, '^([^ ]+) (%a) (.*)$')
+  while limit > 0 do
+    local range = { order or '-inf', '+inf', 'WITHSCORES', 'LIMIT', 0, 1 }
+    local name, found = unpack(redis.call('ZRANGEBYSCORE', lanes, unpack(range)))
+    if not name then
+      return '', ''
+    end
+    if found ~= order then
+      order, part, rest, before = found, 'l', '', ''
+    end
+    local next_from, next_before, examined = cancel_in_lane(name, part, rest, before, limit)
+    limit = limit - examined
+    if next_from ~= '' then
+      return order .. ' ' .. part .. ' ' .. next_from, next_before
+    end
+    rest, before = '', ''
+    if part == 'l' then
+      part = 'p'
+    else
+      order = '(' .. order
+    end
+  end
+  return order .. ' ' .. part .. ' ', ''
+end
+local function scan(most)
+  if place == 'active' then
+    return count_in_active(active, from, before, most)
+  elseif place == 'wait' then
+    return cancel_in_list(wait, place, from, before, most)
+  elseif place == 'lanes' then
+    return cancel_in_lanes(lanes, from, before, most)
+  end
+  return cancel_in_set(place == 'delayed' and delayed or prioritized, place, from, before, most)
+end
+local earlier = stored_reply(endReply, request)
+if earlier then
+  return earlier
+end
+if is_deposed(leader, fencing) then
+  return false
+end
+open_rules(decode_json(rulesText))
+local next_from, next_before = scan(tonumber(limit))
+note_drained()
+local page = { tostring(next_from), next_before, matched, ended }
+if #ended > 0 then
+  store_reply(endReply, request, page, REPLY_KEPT_MS)
+end
+return page
+`,
+})
+
+/**
+ * Cancels one task: ends it if no worker is running it, and otherwise asks the worker to stop it.
+ */
+export const cancelTaskScript = luaScript<
+  'job' | 'lock' | 'completed' | 'failed' | 'waitingChildren' | 'cancelling' | 'cancelReply',
+  'base' | 'id' | 'now' | 'stoppable' | 'reason' | 'record' | 'channel' | 'by' | 'request' | 'repeats',
+  [answer: CancelAnswer, task: string]
+>({
+  name: 'cancel-task',
+  keys: ['job', 'lock', 'completed', 'failed', 'waitingChildren', 'cancelling', 'cancelReply'],
+  args: ['base', 'id', 'now', 'stoppable', 'reason', 'record', 'channel', 'by', 'request', 'repeats'],
+  lua: `#!lua flags=allow-oom
+local job, lock, completed, failed = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local waitingChildren, cancelling, cancelReply = KEYS[5], KEYS[6], KEYS[7]
+local base, id, now, stoppable, reason, record = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
+local channel, by, request, repeats = ARGV[7], ARGV[8], ARGV[9], ARGV[10]
+local REPLY_KEPT_MS = 600000
+local function stored_reply(key, request)
+  local stored = redis.call('GET', key)
+  if not stored then
+    return nil
+  end
+  local of, reply = unpack(cmsgpack.unpack(stored))
+  if of == request then
+    return reply
+  end
+end
+local function store_reply(key, request, reply, keepMs)
+  redis.call('SET', key, cmsgpack.pack({ request, reply }), 'PX', keepMs)
+end
+local function lane_name(field)
+  return string.match(field, ' (.*)$')
+end
+local function split_lane(name)
+  if not string.find(name, '\\30', 1, true) then
+    return name, nil
+  end
+  return string.match(name, '^(.*)\\30([^\\30]*)$')
+end
+local function lane_list(base, name)
+  return base .. 'lane:' .. name
+end
+local function lane_priorities(base, name)
+  return base .. 'lane-priorities:' .. name
+end
+local function lane_length(base, name)
+  return redis.call('LLEN', lane_list(base, name)) + redis.call('ZCARD', lane_priorities(base, name))
+end
+local function lane_head(base, name)
+  return redis.call('LINDEX', lane_list(base, name), -1) or redis.call('ZRANGE', lane_priorities(base, name), 0, 0)[1]
+end
+local function whole(number)
+  return string.format('%.0f', number)
+end
+local function micros()
+  local time = redis.call('TIME')
+  return time[1] * 1000000 + time[2]
+end
+local function millis()
+  return math.floor(micros() / 1000)
+end
+local NEEDS_MARK = '\\30'
+local JOINS_BEHIND = 0.125
+local LANE_PRIORITY_STEP = 0x100000000
+local NEWEST_OF_LANE = 250
+local function lane_keys(lane)
+  local name = lane_name(lane)
+  return name, lane_list(base, name), lane_priorities(base, name)
+end
+local function join_turns(name)
+  local first = redis.call('ZRANGE', base .. 'turns', 0, 0, 'WITHSCORES')
+  local time, others = unpack(redis.call('HMGET', base .. 'turn-state', 'time', 'pass'))
+  local pass = (first[2] or time) and math.max(first[2] or 0, time or 0) + JOINS_BEHIND or others or 0
+  redis.call('ZADD', base .. 'turns', 'NX', pass, name)
+end
+local function enter_lane(lane, id, priority, to_head)
+  local name, list, priorities = lane_keys(lane)
+  local state, was_empty = base .. 'turn-state', false
+  if priority > 0 then
+    was_empty = redis.call('EXISTS', list, priorities) == 0
+    local order = to_head and 0 or redis.call('HINCRBY', state, 'order', 1) % LANE_PRIORITY_STEP
+    redis.call('ZADD', priorities, whole(priority * LANE_PRIORITY_STEP + order), id)
+  else
+    was_empty = redis.call(to_head and 'RPUSH' or 'LPUSH', list, id) == 1 and redis.call('EXISTS', priorities) == 0
+  end
+  redis.call('HINCRBY', state, 'waiting', 1)
+  if not was_empty then
+    return false
+  end
+  redis.call('ZADD', base .. 'lanes', redis.call('HINCRBY', state, 'order', 1), name)
+  if redis.call('ZSCORE', base .. 'blocked-lanes', name) then
+    return redis.call('ZSCORE', base .. 'lane-times', name) and true or false
+  end
+  join_turns(name)
+  return true
+end
+local function resume_emptied(name)
+  local pass = string.find(name, NEEDS_MARK, 1, true) and redis.call('ZSCORE', base .. 'blocked-lanes', name)
+  if pass then
+    redis.call('ZREM', base .. 'blocked-lanes', name)
+    redis.call('ZREM', base .. 'lane-times', name)
+    redis.call('ZADD', base .. 'turns', pass, name)
+    redis.call('ZADD', base .. 'marker', '0', '0')
+  end
+end
+local function note_left_lane(name, count)
+  redis.call('HINCRBY', base .. 'turn-state', 'waiting', -count)
+  if redis.call('EXISTS', lane_list(base, name), lane_priorities(base, name)) == 0 then
+    redis.call('ZREM', base .. 'lanes', name)
+    resume_emptied(name)
+  end
+end
+local function leave_lane(lane, id)
+  local name, list, priorities = lane_keys(lane)
+  if redis.call('ZREM', priorities, id) == 0 then
+    local newest = redis.call('LPOS', list, id, 'MAXLEN', NEWEST_OF_LANE)
+    if redis.call('LREM', list, newest and 1 or -1, id) == 0 then
+      return false
+    end
+  end
+  note_left_lane(name, 1)
+  return true
+end
+local TASK_OVERHEAD_BYTES = 512
+local function stored_bytes_of(job)
+  local at_end = redis.call('HGET', job, 'atEnd')
+  local bytes = redis.call('HSTRLEN', job, 'data') + TASK_OVERHEAD_BYTES
+  if at_end and string.sub(at_end, 1, 1) == '+' then
+    bytes = bytes + redis.call('HSTRLEN', job, 'followUps') + redis.call('HSTRLEN', job, 'compensations')
+  end
+  return bytes, at_end
+end
+local function charge(home, job, sign)
+  local bytes, at_end = stored_bytes_of(job)
+  redis.call('HINCRBY', home .. 'totals', 'bytes', sign * bytes)
+  if not at_end then
+    return false
+  end
+  local name = string.sub(at_end, 2)
+  if name ~= '' and redis.call('HINCRBY', home .. 'api-key-tasks', name, sign) <= 0 then
+    redis.call('HDEL', home .. 'api-key-tasks', name)
+  end
+  return string.sub(at_end, 1, 1) == '+'
+end
+local MAX_OUTBOX_ENTRIES, MAX_OUTBOX_BYTES = 10000, 33554432
+local CLOSED_BY_OUTBOX = 'outbox'
+local END_LETTERS = { completed = 'c', dead = 'd', cancelled = 'x', expired = 'e', removed = 'r' }
+local NEXT, HANDLER_SLOT, OWN_COMPENSATION_SLOT = 'n', 'h', 'c'
+local function is_released(letter, status)
+  if letter == 's' then
+    return status == 'completed'
+  end
+  return letter == 'e' and status ~= 'removed' or letter == 'f' and (status == 'dead' or status == 'expired')
+end
+local function write_outbox(home, id, status, result, own)
+  local job, outbox = home .. id, home .. 'outbox'
+  local lines, compensations, enqueued_at, group, compensated =
+    unpack(redis.call('HMGET', job, 'followUps', 'compensations', 'timestamp', 'group', 'compensated'))
+  own = own or ''
+  local bytes, is_unkept, head = 0, false, nil
+  local function write(entry)
+    redis.call('XADD', outbox, '*', 'e', entry)
+    bytes = bytes + #entry
+  end
+  local function add(slot, template)
+    write(head .. slot .. ' ' .. template)
+  end
+  local function add_chain(slot, templates)
+    local last = table.remove(templates)
+    local others = #templates > 0 and '\\n' .. NEXT .. table.concat(templates, '\\n' .. NEXT) or ''
+    add(slot, last .. others)
+  end
+  if group then
+    local run = string.match(group, '^run%-%S+') or string.match(group, '^reduce%-%S+')
+    local passes_on = run and status == 'completed' and result
+    is_unkept = passes_on
+      or run and status == 'cancelled' and redis.call('EXISTS', home .. 'cancelled-group:' .. run) == 1
+    write('g ' .. group .. ' ' .. END_LETTERS[status] .. (passes_on and '\\n' .. result or ''))
+  end
+  if lines or compensations or own ~= '' then
+    head = 't ' .. id .. ' ' .. enqueued_at .. ' ' .. redis.call('HINCRBY', job, 'ends', 1) .. ' '
+  end
+  local kept, next_ones = {}, {}
+  for letter, identity, template in string.gmatch(lines or '', '(%a)([^{\\n]*)({[^\\n]+)') do
+    if letter == NEXT then
+      next_ones[#next_ones + 1] = template
+    else
+      kept[#kept + 1] = letter .. identity .. template
+      if is_released(letter, status) then
+        add(letter .. #kept, template)
+      end
+    end
+  end
+  local number = 0
+  for template in string.gmatch(own, '%a([^\\n]+)') do
+    number = number + 1
+    add(HANDLER_SLOT .. number, template)
+  end
+  if #next_ones > 0 then
+    add_chain(NEXT, next_ones)
+  end
+  if compensations and status ~= 'completed' then
+    local templates = {}
+    for template in string.gmatch(compensations, '%S+ ([^\\n]+)') do
+      templates[#templates + 1] = template
+    end
+    add_chain(OWN_COMPENSATION_SLOT, templates)
+    redis.call('HSET', job, 'compensated', whole(millis()))
+  end
+  if compensations then
+    redis.call('HDEL', job, 'compensations')
+  end
+  if compensated and status == 'completed' then
+    redis.call('HDEL', job, 'compensated')
+  end
+  if lines and (status ~= 'dead' or #kept == 0) then
+    redis.call('HDEL', job, 'followUps')
+  elseif #next_ones > 0 then
+    redis.call('HSET', job, 'followUps', table.concat(kept, '\\n'))
+  end
+  if bytes == 0 then
+    return is_unkept
+  end
+  local total = redis.call('HINCRBY', home .. 'totals', 'outboxBytes', bytes)
+  if total >= MAX_OUTBOX_BYTES or redis.call('XLEN', outbox) >= MAX_OUTBOX_ENTRIES then
+    if redis.call('HSETNX', home .. 'meta', 'paused', CLOSED_BY_OUTBOX) == 1 then
+      redis.call('DEL', home .. 'marker')
+    end
+  end
+  return is_unkept
+end
+local REPEATS_WITHIN_MS = 20000
+local TRIM_AT_ONCE = 1000
+local trimmed, has_removed = {}, nil
+local function remember_removal(home, member, at)
+  local now = millis()
+  local oldest, set = now - REPEATS_WITHIN_MS, home .. 'recently-removed'
+  if at and at < oldest then
+    return
+  end
+  redis.call('ZADD', set, whole(math.min(at or now, now)), member)
+  if trimmed[home] then
+    return
+  end
+  trimmed[home] = true
+  local old = redis.call('ZRANGE', set, '-inf', '(' .. whole(oldest), 'BYSCORE', 'LIMIT', 0, TRIM_AT_ONCE)
+  if #old > 0 then
+    redis.call('ZREM', set, unpack(old))
+  end
+  redis.call('PEXPIRE', set, REPEATS_WITHIN_MS)
+end
+local function was_removed(task)
+  if has_removed == nil then
+    has_removed = redis.call('EXISTS', base .. 'recently-removed') == 1
+  end
+  if not has_removed then
+    return false, false
+  end
+  local member = task.id .. ' ' .. task.caller
+  if task.unique and redis.call('ZSCORE', base .. 'recently-removed', member .. ' r') then
+    return true, true
+  end
+  return redis.call('ZSCORE', base .. 'recently-removed', member), false
+end
+local function delete_job(base, id)
+  local job = base .. id
+  local enqueued_at, caller, replaced = unpack(redis.call('HMGET', job, 'timestamp', 'caller', 'replaced'))
+  if enqueued_at or redis.call('EXISTS', job) == 1 then
+    redis.call('HINCRBY', base .. 'totals', 'removed', 1)
+  end
+  if enqueued_at then
+    remember_removal(base, id .. ' ' .. (caller or '') .. (replaced and ' r' or ''), tonumber(enqueued_at) or 0)
+  end
+  redis.call(
+    'DEL',
+    job,
+    job .. ':logs',
+    job .. ':dependencies',
+    job .. ':processed',
+    job .. ':failed',
+    job .. ':unsuccessful'
+  )
+end
+local NEWEST = 250
+local function leave_delayed(id)
+  if redis.call('ZREM', base .. 'delayed', id) == 0 then
+    return false
+  end
+  redis.call('ZREM', base .. 'scheduled', id)
+  redis.call('ZREM', base .. 'retrying', id)
+  return true
+end
+local function take_out(id)
+  if redis.call('ZREM', base .. 'prioritized', id) == 1 then
+    return 'prioritized'
+  end
+  if leave_delayed(id) then
+    return 'delayed'
+  end
+  local lane = redis.call('HGET', base .. id, 'lane')
+  if lane and leave_lane(lane, id) then
+    return 'lanes'
+  end
+  local newest = redis.call('LPOS', base .. 'wait', id, 'MAXLEN', NEWEST)
+  return redis.call('LREM', base .. 'wait', newest and 1 or -1, id) == 1 and 'wait' or nil
+end
+local function delete_waiting_task(id)
+  local place = take_out(id)
+  if charge(base, base .. id, -1) then
+    write_outbox(base, id, 'removed')
+  end
+  delete_job(base, id)
+  return place
+end
+local function decode_json(text)
+  return cjson.decode((string.gsub(text, '\\\\u[dD][89a-fA-F]%x%x', '\\\\ufffd')))
+end
+local MAX_ATTEMPT_RECORDS = 10
+local function read_stacks(job)
+  local stored = redis.call('HGET', job, 'stacktrace')
+  local stacks = stored and decode_json(stored) or {}
+  local newest = stacks[#stacks]
+  return stacks, type(newest) == 'string' and tonumber(string.match(newest, '^[^\\n]*"endedAt":(%d+)')) or 0
+end
+local function append_stack(job, stacks, stack)
+  while #stacks >= MAX_ATTEMPT_RECORDS do
+    table.remove(stacks, 1)
+  end
+  stacks[#stacks + 1] = stack
+  redis.call('HSET', job, 'stacktrace', cjson.encode(stacks))
+end
+local function record_lost_attempt(job, at)
+  local starts, attempts, begun, worker = unpack(redis.call('HMGET', job, 'ats', 'atm', 'processedOn', 'pb'))
+  local record = string.format(
+    '{"fencingToken":%s,"attempt":%d,"counted":false,"state":"RECOVER_ERR","reason":"process_lost","message":"the worker was lost",'
+      .. '"worker":%s,"startedAt":%s,"endedAt":%s}',
+    starts or '0',
+    tonumber(attempts or '0') + 1,
+    cjson.encode(worker or 'unknown'),
+    begun or at,
+    at
+  )
+  append_stack(job, (read_stacks(job)), record .. '\\nRECOVER_ERR (process_lost): the worker was lost')
+end
+local MAX_MINUTES = 80640
+local PUSHED_AT_ONCE = 7000
+local function has_metrics(base)
+  return redis.call('EXISTS', base .. 'metrics:failed', base .. 'metrics:completed') > 0
+end
+local function list_minutes(list, first, minutes)
+  local points = { first }
+  for i = 2, minutes do
+    points[i] = 0
+  end
+  for from = 1, minutes, PUSHED_AT_ONCE do
+    redis.call('LPUSH', list, unpack(points, from, math.min(from + PUSHED_AT_ONCE - 1, minutes)))
+  end
+  redis.call('LTRIM', list, 0, MAX_MINUTES - 1)
+end
+local function count_failed(base, at)
+  local metrics = base .. 'metrics:failed'
+  local before = redis.call('HINCRBY', metrics, 'count', 1) - 1
+  local last_end, listed = unpack(redis.call('HMGET', metrics, 'prevTS', 'prevCount'))
+  if not last_end then
+    redis.call('HSET', metrics, 'prevTS', at, 'prevCount', 0)
+    return
+  end
+  local minutes = math.min(math.floor(at / 60000) - math.floor(last_end / 60000), MAX_MINUTES)
+  if minutes > 0 then
+    list_minutes(metrics .. ':data', before - (listed or 0), minutes)
+    redis.call('HSET', metrics, 'prevCount', before, 'prevTS', at)
+  end
+end
+local JOB_DUE_STEP, JOB_PRIORITY_STEP = 0x1000, 0x100000000
+local function delay_job(home, id, due, part)
+  local least, most = due * JOB_DUE_STEP, (due + 1) * JOB_DUE_STEP - 1
+  local last = redis.call('ZREVRANGEBYSCORE', home .. 'delayed', whole(most), whole(least), 'WITHSCORES', 'LIMIT', 0, 1)
+  local score = whole(last[2] and math.min(last[2] + 1, most) or least)
+  redis.call('ZADD', home .. 'delayed', score, id)
+  if part then
+    redis.call('ZADD', home .. part, score, id)
+  end
+  redis.call('XADD', home .. 'events', '*', 'event', 'delayed', 'jobId', id, 'delay', whole(due))
+  local next_due = redis.call('ZRANGE', home .. 'delayed', 0, 0, 'WITHSCORES')[2]
+  redis.call('ZADD', home .. 'marker', whole(math.floor(next_due / JOB_DUE_STEP)), '1')
+end
+local function may_start_job(home)
+  local paused, concurrency = unpack(redis.call('HMGET', home .. 'meta', 'paused', 'concurrency'))
+  return not paused and not (concurrency and redis.call('LLEN', home .. 'active') >= tonumber(concurrency))
+end
+local function place_job(home, id, job)
+  if job.due then
+    return delay_job(home, id, job.due, job.part)
+  end
+  if job.priority > 0 then
+    local order = redis.call('INCR', home .. 'pc') % JOB_PRIORITY_STEP
+    redis.call('ZADD', home .. 'prioritized', whole(job.priority * JOB_PRIORITY_STEP + order), id)
+  else
+    redis.call(job.to_head and 'RPUSH' or 'LPUSH', home .. 'wait', id)
+  end
+  if may_start_job(home) then
+    redis.call('ZADD', home .. 'marker', '0', '0')
+  end
+  local from = job.from and { 'prev', job.from } or {}
+  redis.call('XADD', home .. 'events', '*', 'event', 'waiting', 'jobId', id, unpack(from))
+end
+local function read_next_job(deduplication)
+  local names = { 'name', 'data', 'opts', 'jid', 'pk', 'pd', 'pdk', 'rjk' }
+  local name, data, options, id, parent_key, parent, siblings, repeat_key =
+    unpack(redis.call('HMGET', base .. 'dn:' .. deduplication, unpack(names)))
+  if not options then
+    return nil
+  end
+  return {
+    id = id,
+    options = cjson.decode(options),
+    siblings = siblings,
+    fields = {
+      name = name,
+      data = data,
+      opts = options,
+      parentKey = parent_key,
+      parent = parent,
+      rjk = repeat_key,
+    },
+  }
+end
+local function take_deduplication(deduplication, id, options)
+  local lifetime = not options.keepLastIfActive and options.ttl or 0
+  if lifetime > 0 then
+    redis.call('SET', base .. 'de:' .. deduplication, id, 'PX', whole(lifetime))
+  else
+    redis.call('SET', base .. 'de:' .. deduplication, id)
+  end
+end
+local function add_next_job(deduplication, job, at)
+  local counted = redis.call('INCR', base .. 'id')
+  local id, options = job.id or whole(counted), job.options
+  take_deduplication(deduplication, id, options.de or {})
+  local delay, priority = options.delay or 0, options.priority or 0
+  local hash = { 'timestamp', at, 'delay', whole(delay), 'priority', whole(priority) }
+  job.fields.deid = options.de and options.de.id
+  for name, value in pairs(job.fields) do
+    if value then
+      hash[#hash + 1] = name
+      hash[#hash + 1] = value
+    end
+  end
+  redis.call('HSET', base .. id, unpack(hash))
+  redis.call('XADD', base .. 'events', '*', 'event', 'added', 'jobId', id, 'name', job.fields.name)
+  redis.call('HINCRBY', base .. 'totals', 'accepted', 1)
+  charge(base, base .. id, 1)
+  place_job(base, id, {
+    due = delay > 0 and at + delay or nil,
+    part = 'scheduled',
+    priority = priority,
+    to_head = options.lifo,
+  })
+  if job.siblings then
+    redis.call('SADD', job.siblings, base .. id)
+  end
+  redis.call('DEL', base .. 'dn:' .. deduplication)
+end
+local function end_deduplicated(id, deduplication, next_job, at)
+  local key = base .. 'de:' .. deduplication
+  if redis.call('PTTL', key) == -1 and redis.call('GET', key) == id then
+    redis.call('DEL', key)
+  end
+  if next_job then
+    add_next_job(deduplication, next_job, at)
+  end
+end
+local MAX_FINGERPRINTS = 1000
+local OTHER = '{"state":"","code":"other","message":"errors after the first 1000 kinds"}'
+local function enter_fingerprint(home, id, score, given)
+  local fingerprint, rest, info = string.match(given, '^(%S+)([^\\n]*)\\n(.*)$')
+  local infos = home .. 'fingerprints'
+  if redis.call('HEXISTS', infos, fingerprint) == 0 then
+    if redis.call('HLEN', infos) >= MAX_FINGERPRINTS then
+      fingerprint = 'other'
+      redis.call('HSETNX', infos, fingerprint, OTHER)
+    else
+      redis.call('HSET', infos, fingerprint, info)
+      redis.call('RPUSH', home .. 'new-fingerprints', fingerprint)
+      redis.call('LTRIM', home .. 'new-fingerprints', -MAX_FINGERPRINTS, -1)
+    end
+  end
+  redis.call('HSET', home .. id, 'fingerprint', fingerprint .. rest)
+  redis.call('ZADD', home .. 'fingerprint:' .. fingerprint, score, id)
+end
+local function leave_fingerprint(home, id, stored)
+  if not stored then
+    return
+  end
+  local fingerprint = string.match(stored, '^%S+')
+  local set = home .. 'fingerprint:' .. fingerprint
+  if redis.call('ZREM', set, id) == 1 and redis.call('EXISTS', set) == 0 then
+    redis.call('HDEL', home .. 'fingerprints', fingerprint)
+  end
+end
+local FAILED_PARTS = { 'dead', 'cancelled', 'expired' }
+local function enter_failed(base, id, part, score, fingerprint)
+  redis.call('ZADD', base .. 'failed', score, id)
+  redis.call('ZADD', base .. part, score, id)
+  if fingerprint then
+    enter_fingerprint(base, id, score, fingerprint)
+  end
+end
+local function leave_failed(base, id)
+  local fingerprint = redis.call('HGET', base .. id, 'fingerprint')
+  if fingerprint then
+    leave_fingerprint(base, id, fingerprint)
+    redis.call('HDEL', base .. id, 'fingerprint')
+  end
+  for _, part in ipairs(FAILED_PARTS) do
+    redis.call('ZREM', base .. part, id)
+  end
+  return redis.call('ZREM', base .. 'failed', id) == 1
+end
+local function start_parent(home, id, at)
+  local priority, delay, attempts = unpack(redis.call('HMGET', home .. id, 'priority', 'delay', 'atm'))
+  delay = tonumber(delay) or 0
+  local part = (tonumber(attempts) or 0) > 0 and 'retrying' or 'scheduled'
+  place_job(home, id, {
+    due = delay > 0 and at + delay or nil,
+    part = string.find(home, '^%b{}:[^:]+:$') and part or nil,
+    priority = tonumber(priority) or 0,
+    to_head = true,
+    from = 'waiting-children',
+  })
+end
+local function resume_parent(home, id, at)
+  if redis.call('EXISTS', home .. id) == 1 and redis.call('ZREM', home .. 'waiting-children', id) == 1 then
+    start_parent(home, id, at)
+  end
+end
+local function fail_parent(home, id, child, at)
+  local job = home .. id
+  if redis.call('EXISTS', job) == 0 then
+    return
+  end
+  local waits = redis.call('ZREM', home .. 'waiting-children', id) == 1
+  if not waits and redis.call('ZREM', home .. 'delayed', id) == 1 then
+    redis.call('ZREM', home .. 'scheduled', id)
+    redis.call('ZREM', home .. 'retrying', id)
+    redis.call('HSET', job, 'delay', '0')
+    waits = true
+  end
+  if waits or not redis.call('ZSCORE', home .. 'failed', id) then
+    redis.call('HSET', job, 'defa', 'child ' .. child .. ' failed')
+  end
+  if waits then
+    start_parent(home, id, at)
+  end
+end
+local function report_to_parent(parent, child, reason, at)
+  local home, id = parent.queueKey .. ':', parent.id
+  local job = home .. id
+  local is_told = parent.fpof or parent.cpof or parent.idof or parent.rdof
+  if not is_told or redis.call('SREM', job .. ':dependencies', child) == 0 then
+    return
+  end
+  if parent.fpof then
+    redis.call('ZADD', job .. ':unsuccessful', at, child)
+    return fail_parent(home, id, child, at)
+  end
+  if parent.cpof or parent.idof then
+    redis.call('HSET', job .. ':failed', child, reason)
+  end
+  if parent.cpof or redis.call('EXISTS', job .. ':dependencies') == 0 then
+    resume_parent(home, id, at)
+  end
+end
+local function leave_parent(job)
+  local parent = redis.call('HGET', job, 'parentKey')
+  local dependencies = parent and parent .. ':dependencies'
+  if not parent or redis.call('SREM', dependencies, job) == 0 or redis.call('EXISTS', dependencies) == 1 then
+    return
+  end
+  local home, id = string.match(parent, '^(.*:)(.*)$')
+  if redis.call('ZREM', home .. 'waiting-children', id) == 0 then
+    return
+  end
+  redis.call('RPUSH', home .. 'wait', id)
+  if redis.call('HEXISTS', home .. 'meta', 'paused') == 0 then
+    redis.call('ZADD', home .. 'marker', '0', '0')
+  end
+  redis.call('XADD', home .. 'events', '*', 'event', 'waiting', 'jobId', id, 'prev', 'waiting-children')
+end
+local function remove_ended_task(base, status, id)
+  if status == 'completed' then
+    redis.call('ZREM', base .. 'completed', id)
+  else
+    leave_parent(base .. id)
+    leave_failed(base, id)
+  end
+  delete_job(base, id)
+end
+local function remove_ended(base, status, since, count, limit)
+  local set = base .. status
+  local old = since ~= '' and redis.call('ZRANGEBYSCORE', set, '-inf', '(' .. since, 'LIMIT', 0, limit) or {}
+  if count ~= '' and #old < limit then
+    local excess = math.min(redis.call('ZCARD', set) - count, limit)
+    if excess > #old then
+      old = redis.call('ZRANGE', set, 0, excess - 1)
+    end
+  end
+  for _, id in ipairs(old) do
+    remove_ended_task(base, status, id)
+  end
+  return #old
+end
+local MAX_LOG_EVENTS = 100
+local function add_task_event(base, id, count, event)
+  redis.call('XADD', base .. 'task-events', 'MAXLEN', '~', count, '*', 'id', id, 'event', event)
+end
+local function event_start(type, name, tags, group)
+  local start = '{"type":"' .. type .. '","task":' .. cjson.encode(name or '') .. (tags and ',"tags":' .. tags or '')
+  return start .. (group and string.gsub(group, '^(%S+) (%d+)', ',"group":{"id":"%1","member":%2}') or '')
+end
+local function may_add(job, event)
+  return string.sub(event, 1, 13) ~= '{"type":"log"'
+    or redis.call('EXISTS', job) == 0
+    or redis.call('HINCRBY', job, 'logLines', 1) <= MAX_LOG_EVENTS
+end
+local function add_task_events(base, id, lines, due)
+  local count
+  for line in string.gmatch(lines, '[^\\n]+') do
+    if not count then
+      count = line
+    elseif may_add(base .. id, line) then
+      local event = due and string.sub(line, -1) ~= '}' and line .. string.format('%.0f}', due) or line
+      add_task_event(base, id, count, event)
+    end
+  end
+end
+local MAX_BULLMQ_EVENTS = '10000'
+local OUTCOMES = { cancelled = 'cancelled', expired = 'timed out' }
+local counts_metrics, max_events, has_taken = nil, nil, false
+local function read_task(id)
+  local job = base .. id
+  local fields = redis.call('HMGET', job, 'atm', 'events', 'name', 'tags', 'group', 'parent', 'deid')
+  local attempts, events, name, tags, group, parent, deduplication = unpack(fields)
+  local stacks, last_end = read_stacks(job)
+  return {
+    id = id,
+    job = job,
+    attempt = tonumber(attempts or '0') + 1,
+    stacks = stacks,
+    last_end = last_end,
+    events = events,
+    event_start = events and event_start('ended', name, tags, group),
+    parent = parent and cjson.decode(parent),
+    deduplication = deduplication,
+    next_job = deduplication and read_next_job(deduplication),
+  }
+end
+local function store_end(task, status, ending, at)
+  local record = '{"attempt":' .. task.attempt .. ',"startedAt":' .. at .. ',"endedAt":' .. at .. ','
+  append_stack(task.job, task.stacks, record .. string.sub(ending.record, 2) .. '\\n' .. ending.reason)
+  redis.call('HSET', task.job, 'failedReason', ending.reason, 'finishedOn', at)
+  redis.call('HDEL', task.job, 'defa')
+  enter_failed(base, task.id, status, at)
+  redis.call('ZREM', base .. 'expiries', task.id)
+  redis.call('HDEL', base .. 'cancelling', task.id)
+end
+local function add_end_event(task, status, record)
+  local ended = decode_json(record)
+  local error = cjson.encode({ code = ended.reason, message = ended.message or '' })
+  local by = ended.by and ',"by":' .. cjson.encode(ended.by) or ''
+  local rest = ',"outcome":"' .. OUTCOMES[status] .. '","error":' .. error .. by .. ',"status":"' .. status .. '"}'
+  add_task_event(base, task.id, task.events, task.event_start .. rest)
+end
+local function add_failed_event(id, place, reason)
+  max_events = max_events or redis.call('HGET', base .. 'meta', 'opts.maxLenEvents') or MAX_BULLMQ_EVENTS
+  local stream, from = base .. 'events', place == 'delayed' and 'delayed' or 'waiting'
+  local event = { 'event', 'failed', 'jobId', id, 'failedReason', reason, 'prev', from }
+  redis.call('XADD', stream, 'MAXLEN', '~', max_events, '*', unpack(event))
+end
+local function end_task(task, place, status, ending)
+  local id, at = task.id, whole(math.max(tonumber(ending.at), task.last_end))
+  if task.deduplication then
+    end_deduplicated(id, task.deduplication, task.next_job, at)
+  end
+  if task.parent then
+    report_to_parent(task.parent, task.job, ending.reason, at)
+  end
+  local is_unkept = charge(base, task.job, -1) and write_outbox(base, id, status)
+  store_end(task, status, ending, at)
+  add_failed_event(id, place, ending.reason)
+  if counts_metrics == nil then
+    counts_metrics = has_metrics(base)
+  end
+  if counts_metrics then
+    count_failed(base, at)
+  end
+  if task.events then
+    add_end_event(task, status, ending.record)
+  end
+  has_taken = has_taken or place ~= 'delayed'
+  if is_unkept then
+    remove_ended_task(base, status, id)
+  end
+end
+local function note_drained()
+  if
+    not has_taken
+    or redis.call('EXISTS', base .. 'wait', base .. 'active', base .. 'prioritized', base .. 'lanes') > 0
+  then
+    return
+  end
+  redis.call('XADD', base .. 'events', '*', 'event', 'drained')
+end
+local CANCEL_REPLY_KEPT_MS = 60000
+local function without_request(answer)
+  redis.call('HDEL', cancelling, id)
+  return { answer, '' }
+end
+local function replied(answer, name)
+  store_reply(cancelReply, request, { answer, name }, CANCEL_REPLY_KEPT_MS)
+  return { answer, name }
+end
+local function end_waiting()
+  if redis.call('EXISTS', lock) == 1 or redis.call('ZSCORE', waitingChildren, id) then
+    return false
+  end
+  local task = read_task(id)
+  local place = take_out(id)
+  if not place then
+    return false
+  end
+  end_task(task, place, 'cancelled', { at = now, reason = reason, record = record })
+  note_drained()
+  return true
+end
+local earlier = stored_reply(cancelReply, request)
+if earlier then
+  return earlier
+end
+if repeats == '1' and redis.call('HEXISTS', cancelling, id) == 0 then
+  return { 'already_ended', '' }
+end
+local name, data = unpack(redis.call('HMGET', job, 'name', 'data'))
+if not name and redis.call('EXISTS', job) == 0 then
+  return without_request('not_found')
+end
+if redis.call('ZSCORE', completed, id) or redis.call('ZSCORE', failed, id) then
+  return without_request('already_ended')
+end
+if end_waiting() then
+  return replied('cancelled', name or '')
+end
+if stoppable ~= '1' then
+  return { 'not_cancellable', '' }
+end
+local is_first = redis.call('HSETNX', cancelling, id, by) == 1
+local retried = string.match(data or '', '^{"v":%d+,"retriedAt":(%d+),') or '0'
+redis.call('PUBLISH', channel, id .. ' ' .. retried .. ' ' .. by)
+return is_first and replied('cancelling', '') or { 'cancelling', '' }
+`,
+})
+
+/**
  * Deletes the cancel rules for which a whole pass did not find a matching task.
  */
 export const forgetRulesScript = luaScript<
@@ -1977,6 +3616,7 @@ export const readCancelReplyScript = luaScript<'cancelReply', 'request', [answer
   lua: `#!lua flags=no-writes
 local cancelReply = KEYS[1]
 local request = ARGV[1]
+local REPLY_KEPT_MS = 600000
 local function stored_reply(key, request)
   local stored = redis.call('GET', key)
   if not stored then
@@ -2407,6 +4047,13 @@ local function resume_emptied(name)
     redis.call('ZADD', base .. 'marker', '0', '0')
   end
 end
+local function note_left_lane(name, count)
+  redis.call('HINCRBY', base .. 'turn-state', 'waiting', -count)
+  if redis.call('EXISTS', lane_list(base, name), lane_priorities(base, name)) == 0 then
+    redis.call('ZREM', base .. 'lanes', name)
+    resume_emptied(name)
+  end
+end
 local function leave_lane(lane, id)
   local name, list, priorities = lane_keys(lane)
   if redis.call('ZREM', priorities, id) == 0 then
@@ -2415,11 +4062,7 @@ local function leave_lane(lane, id)
       return false
     end
   end
-  redis.call('HINCRBY', base .. 'turn-state', 'waiting', -1)
-  if redis.call('EXISTS', list, priorities) == 0 then
-    redis.call('ZREM', base .. 'lanes', name)
-    resume_emptied(name)
-  end
+  note_left_lane(name, 1)
   return true
 end
 local TASK_OVERHEAD_BYTES = 512
@@ -3141,6 +4784,13 @@ local function resume_emptied(name)
     redis.call('ZADD', base .. 'marker', '0', '0')
   end
 end
+local function note_left_lane(name, count)
+  redis.call('HINCRBY', base .. 'turn-state', 'waiting', -count)
+  if redis.call('EXISTS', lane_list(base, name), lane_priorities(base, name)) == 0 then
+    redis.call('ZREM', base .. 'lanes', name)
+    resume_emptied(name)
+  end
+end
 local function leave_lane(lane, id)
   local name, list, priorities = lane_keys(lane)
   if redis.call('ZREM', priorities, id) == 0 then
@@ -3149,11 +4799,7 @@ local function leave_lane(lane, id)
       return false
     end
   end
-  redis.call('HINCRBY', base .. 'turn-state', 'waiting', -1)
-  if redis.call('EXISTS', list, priorities) == 0 then
-    redis.call('ZREM', base .. 'lanes', name)
-    resume_emptied(name)
-  end
+  note_left_lane(name, 1)
   return true
 end
 local TASK_OVERHEAD_BYTES = 512
@@ -5502,6 +7148,774 @@ if redis.call('GET', lock) ~= token then
 end
 redis.call('HSET', job, 'alone', fencingToken)
 return 1
+`,
+})
+
+/**
+ * Ends waiting tasks whose queue timeout has passed.
+ */
+export const expireTasksScript = luaScript<
+  'expiries' | 'wait' | 'leader' | 'endReply',
+  'base' | 'now' | 'limit' | 'reason' | 'record' | 'fencing' | 'request',
+  [hasMore: 0 | 1, ...expired: string[]] | null
+>({
+  name: 'expire-tasks',
+  keys: ['expiries', 'wait', 'leader', 'endReply'],
+  args: ['base', 'now', 'limit', 'reason', 'record', 'fencing', 'request'],
+  lua: `#!lua flags=allow-oom
+local expiries, wait, leader, endReply = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local base, now, limit, reason, record, fencing, request = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6], ARGV[7]
+local function is_deposed(leader, fencing)
+  local highest = tonumber(redis.call('GET', leader) or '0')
+  if highest > tonumber(fencing) then
+    return true
+  end
+  if highest < tonumber(fencing) then
+    redis.call('SET', leader, fencing)
+  end
+  return false
+end
+local REPLY_KEPT_MS = 600000
+local function stored_reply(key, request)
+  local stored = redis.call('GET', key)
+  if not stored then
+    return nil
+  end
+  local of, reply = unpack(cmsgpack.unpack(stored))
+  if of == request then
+    return reply
+  end
+end
+local function store_reply(key, request, reply, keepMs)
+  redis.call('SET', key, cmsgpack.pack({ request, reply }), 'PX', keepMs)
+end
+local function lane_name(field)
+  return string.match(field, ' (.*)$')
+end
+local function split_lane(name)
+  if not string.find(name, '\\30', 1, true) then
+    return name, nil
+  end
+  return string.match(name, '^(.*)\\30([^\\30]*)$')
+end
+local function lane_list(base, name)
+  return base .. 'lane:' .. name
+end
+local function lane_priorities(base, name)
+  return base .. 'lane-priorities:' .. name
+end
+local function lane_length(base, name)
+  return redis.call('LLEN', lane_list(base, name)) + redis.call('ZCARD', lane_priorities(base, name))
+end
+local function lane_head(base, name)
+  return redis.call('LINDEX', lane_list(base, name), -1) or redis.call('ZRANGE', lane_priorities(base, name), 0, 0)[1]
+end
+local function whole(number)
+  return string.format('%.0f', number)
+end
+local function micros()
+  local time = redis.call('TIME')
+  return time[1] * 1000000 + time[2]
+end
+local function millis()
+  return math.floor(micros() / 1000)
+end
+local NEEDS_MARK = '\\30'
+local JOINS_BEHIND = 0.125
+local LANE_PRIORITY_STEP = 0x100000000
+local NEWEST_OF_LANE = 250
+local function lane_keys(lane)
+  local name = lane_name(lane)
+  return name, lane_list(base, name), lane_priorities(base, name)
+end
+local function join_turns(name)
+  local first = redis.call('ZRANGE', base .. 'turns', 0, 0, 'WITHSCORES')
+  local time, others = unpack(redis.call('HMGET', base .. 'turn-state', 'time', 'pass'))
+  local pass = (first[2] or time) and math.max(first[2] or 0, time or 0) + JOINS_BEHIND or others or 0
+  redis.call('ZADD', base .. 'turns', 'NX', pass, name)
+end
+local function enter_lane(lane, id, priority, to_head)
+  local name, list, priorities = lane_keys(lane)
+  local state, was_empty = base .. 'turn-state', false
+  if priority > 0 then
+    was_empty = redis.call('EXISTS', list, priorities) == 0
+    local order = to_head and 0 or redis.call('HINCRBY', state, 'order', 1) % LANE_PRIORITY_STEP
+    redis.call('ZADD', priorities, whole(priority * LANE_PRIORITY_STEP + order), id)
+  else
+    was_empty = redis.call(to_head and 'RPUSH' or 'LPUSH', list, id) == 1 and redis.call('EXISTS', priorities) == 0
+  end
+  redis.call('HINCRBY', state, 'waiting', 1)
+  if not was_empty then
+    return false
+  end
+  redis.call('ZADD', base .. 'lanes', redis.call('HINCRBY', state, 'order', 1), name)
+  if redis.call('ZSCORE', base .. 'blocked-lanes', name) then
+    return redis.call('ZSCORE', base .. 'lane-times', name) and true or false
+  end
+  join_turns(name)
+  return true
+end
+local function resume_emptied(name)
+  local pass = string.find(name, NEEDS_MARK, 1, true) and redis.call('ZSCORE', base .. 'blocked-lanes', name)
+  if pass then
+    redis.call('ZREM', base .. 'blocked-lanes', name)
+    redis.call('ZREM', base .. 'lane-times', name)
+    redis.call('ZADD', base .. 'turns', pass, name)
+    redis.call('ZADD', base .. 'marker', '0', '0')
+  end
+end
+local function note_left_lane(name, count)
+  redis.call('HINCRBY', base .. 'turn-state', 'waiting', -count)
+  if redis.call('EXISTS', lane_list(base, name), lane_priorities(base, name)) == 0 then
+    redis.call('ZREM', base .. 'lanes', name)
+    resume_emptied(name)
+  end
+end
+local function leave_lane(lane, id)
+  local name, list, priorities = lane_keys(lane)
+  if redis.call('ZREM', priorities, id) == 0 then
+    local newest = redis.call('LPOS', list, id, 'MAXLEN', NEWEST_OF_LANE)
+    if redis.call('LREM', list, newest and 1 or -1, id) == 0 then
+      return false
+    end
+  end
+  note_left_lane(name, 1)
+  return true
+end
+local TASK_OVERHEAD_BYTES = 512
+local function stored_bytes_of(job)
+  local at_end = redis.call('HGET', job, 'atEnd')
+  local bytes = redis.call('HSTRLEN', job, 'data') + TASK_OVERHEAD_BYTES
+  if at_end and string.sub(at_end, 1, 1) == '+' then
+    bytes = bytes + redis.call('HSTRLEN', job, 'followUps') + redis.call('HSTRLEN', job, 'compensations')
+  end
+  return bytes, at_end
+end
+local function charge(home, job, sign)
+  local bytes, at_end = stored_bytes_of(job)
+  redis.call('HINCRBY', home .. 'totals', 'bytes', sign * bytes)
+  if not at_end then
+    return false
+  end
+  local name = string.sub(at_end, 2)
+  if name ~= '' and redis.call('HINCRBY', home .. 'api-key-tasks', name, sign) <= 0 then
+    redis.call('HDEL', home .. 'api-key-tasks', name)
+  end
+  return string.sub(at_end, 1, 1) == '+'
+end
+local MAX_OUTBOX_ENTRIES, MAX_OUTBOX_BYTES = 10000, 33554432
+local CLOSED_BY_OUTBOX = 'outbox'
+local END_LETTERS = { completed = 'c', dead = 'd', cancelled = 'x', expired = 'e', removed = 'r' }
+local NEXT, HANDLER_SLOT, OWN_COMPENSATION_SLOT = 'n', 'h', 'c'
+local function is_released(letter, status)
+  if letter == 's' then
+    return status == 'completed'
+  end
+  return letter == 'e' and status ~= 'removed' or letter == 'f' and (status == 'dead' or status == 'expired')
+end
+local function write_outbox(home, id, status, result, own)
+  local job, outbox = home .. id, home .. 'outbox'
+  local lines, compensations, enqueued_at, group, compensated =
+    unpack(redis.call('HMGET', job, 'followUps', 'compensations', 'timestamp', 'group', 'compensated'))
+  own = own or ''
+  local bytes, is_unkept, head = 0, false, nil
+  local function write(entry)
+    redis.call('XADD', outbox, '*', 'e', entry)
+    bytes = bytes + #entry
+  end
+  local function add(slot, template)
+    write(head .. slot .. ' ' .. template)
+  end
+  local function add_chain(slot, templates)
+    local last = table.remove(templates)
+    local others = #templates > 0 and '\\n' .. NEXT .. table.concat(templates, '\\n' .. NEXT) or ''
+    add(slot, last .. others)
+  end
+  if group then
+    local run = string.match(group, '^run%-%S+') or string.match(group, '^reduce%-%S+')
+    local passes_on = run and status == 'completed' and result
+    is_unkept = passes_on
+      or run and status == 'cancelled' and redis.call('EXISTS', home .. 'cancelled-group:' .. run) == 1
+    write('g ' .. group .. ' ' .. END_LETTERS[status] .. (passes_on and '\\n' .. result or ''))
+  end
+  if lines or compensations or own ~= '' then
+    head = 't ' .. id .. ' ' .. enqueued_at .. ' ' .. redis.call('HINCRBY', job, 'ends', 1) .. ' '
+  end
+  local kept, next_ones = {}, {}
+  for letter, identity, template in string.gmatch(lines or '', '(%a)([^{\\n]*)({[^\\n]+)') do
+    if letter == NEXT then
+      next_ones[#next_ones + 1] = template
+    else
+      kept[#kept + 1] = letter .. identity .. template
+      if is_released(letter, status) then
+        add(letter .. #kept, template)
+      end
+    end
+  end
+  local number = 0
+  for template in string.gmatch(own, '%a([^\\n]+)') do
+    number = number + 1
+    add(HANDLER_SLOT .. number, template)
+  end
+  if #next_ones > 0 then
+    add_chain(NEXT, next_ones)
+  end
+  if compensations and status ~= 'completed' then
+    local templates = {}
+    for template in string.gmatch(compensations, '%S+ ([^\\n]+)') do
+      templates[#templates + 1] = template
+    end
+    add_chain(OWN_COMPENSATION_SLOT, templates)
+    redis.call('HSET', job, 'compensated', whole(millis()))
+  end
+  if compensations then
+    redis.call('HDEL', job, 'compensations')
+  end
+  if compensated and status == 'completed' then
+    redis.call('HDEL', job, 'compensated')
+  end
+  if lines and (status ~= 'dead' or #kept == 0) then
+    redis.call('HDEL', job, 'followUps')
+  elseif #next_ones > 0 then
+    redis.call('HSET', job, 'followUps', table.concat(kept, '\\n'))
+  end
+  if bytes == 0 then
+    return is_unkept
+  end
+  local total = redis.call('HINCRBY', home .. 'totals', 'outboxBytes', bytes)
+  if total >= MAX_OUTBOX_BYTES or redis.call('XLEN', outbox) >= MAX_OUTBOX_ENTRIES then
+    if redis.call('HSETNX', home .. 'meta', 'paused', CLOSED_BY_OUTBOX) == 1 then
+      redis.call('DEL', home .. 'marker')
+    end
+  end
+  return is_unkept
+end
+local REPEATS_WITHIN_MS = 20000
+local TRIM_AT_ONCE = 1000
+local trimmed, has_removed = {}, nil
+local function remember_removal(home, member, at)
+  local now = millis()
+  local oldest, set = now - REPEATS_WITHIN_MS, home .. 'recently-removed'
+  if at and at < oldest then
+    return
+  end
+  redis.call('ZADD', set, whole(math.min(at or now, now)), member)
+  if trimmed[home] then
+    return
+  end
+  trimmed[home] = true
+  local old = redis.call('ZRANGE', set, '-inf', '(' .. whole(oldest), 'BYSCORE', 'LIMIT', 0, TRIM_AT_ONCE)
+  if #old > 0 then
+    redis.call('ZREM', set, unpack(old))
+  end
+  redis.call('PEXPIRE', set, REPEATS_WITHIN_MS)
+end
+local function was_removed(task)
+  if has_removed == nil then
+    has_removed = redis.call('EXISTS', base .. 'recently-removed') == 1
+  end
+  if not has_removed then
+    return false, false
+  end
+  local member = task.id .. ' ' .. task.caller
+  if task.unique and redis.call('ZSCORE', base .. 'recently-removed', member .. ' r') then
+    return true, true
+  end
+  return redis.call('ZSCORE', base .. 'recently-removed', member), false
+end
+local function delete_job(base, id)
+  local job = base .. id
+  local enqueued_at, caller, replaced = unpack(redis.call('HMGET', job, 'timestamp', 'caller', 'replaced'))
+  if enqueued_at or redis.call('EXISTS', job) == 1 then
+    redis.call('HINCRBY', base .. 'totals', 'removed', 1)
+  end
+  if enqueued_at then
+    remember_removal(base, id .. ' ' .. (caller or '') .. (replaced and ' r' or ''), tonumber(enqueued_at) or 0)
+  end
+  redis.call(
+    'DEL',
+    job,
+    job .. ':logs',
+    job .. ':dependencies',
+    job .. ':processed',
+    job .. ':failed',
+    job .. ':unsuccessful'
+  )
+end
+local NEWEST = 250
+local function leave_delayed(id)
+  if redis.call('ZREM', base .. 'delayed', id) == 0 then
+    return false
+  end
+  redis.call('ZREM', base .. 'scheduled', id)
+  redis.call('ZREM', base .. 'retrying', id)
+  return true
+end
+local function take_out(id)
+  if redis.call('ZREM', base .. 'prioritized', id) == 1 then
+    return 'prioritized'
+  end
+  if leave_delayed(id) then
+    return 'delayed'
+  end
+  local lane = redis.call('HGET', base .. id, 'lane')
+  if lane and leave_lane(lane, id) then
+    return 'lanes'
+  end
+  local newest = redis.call('LPOS', base .. 'wait', id, 'MAXLEN', NEWEST)
+  return redis.call('LREM', base .. 'wait', newest and 1 or -1, id) == 1 and 'wait' or nil
+end
+local function delete_waiting_task(id)
+  local place = take_out(id)
+  if charge(base, base .. id, -1) then
+    write_outbox(base, id, 'removed')
+  end
+  delete_job(base, id)
+  return place
+end
+local function decode_json(text)
+  return cjson.decode((string.gsub(text, '\\\\u[dD][89a-fA-F]%x%x', '\\\\ufffd')))
+end
+local MAX_ATTEMPT_RECORDS = 10
+local function read_stacks(job)
+  local stored = redis.call('HGET', job, 'stacktrace')
+  local stacks = stored and decode_json(stored) or {}
+  local newest = stacks[#stacks]
+  return stacks, type(newest) == 'string' and tonumber(string.match(newest, '^[^\\n]*"endedAt":(%d+)')) or 0
+end
+local function append_stack(job, stacks, stack)
+  while #stacks >= MAX_ATTEMPT_RECORDS do
+    table.remove(stacks, 1)
+  end
+  stacks[#stacks + 1] = stack
+  redis.call('HSET', job, 'stacktrace', cjson.encode(stacks))
+end
+local function record_lost_attempt(job, at)
+  local starts, attempts, begun, worker = unpack(redis.call('HMGET', job, 'ats', 'atm', 'processedOn', 'pb'))
+  local record = string.format(
+    '{"fencingToken":%s,"attempt":%d,"counted":false,"state":"RECOVER_ERR","reason":"process_lost","message":"the worker was lost",'
+      .. '"worker":%s,"startedAt":%s,"endedAt":%s}',
+    starts or '0',
+    tonumber(attempts or '0') + 1,
+    cjson.encode(worker or 'unknown'),
+    begun or at,
+    at
+  )
+  append_stack(job, (read_stacks(job)), record .. '\\nRECOVER_ERR (process_lost): the worker was lost')
+end
+local MAX_MINUTES = 80640
+local PUSHED_AT_ONCE = 7000
+local function has_metrics(base)
+  return redis.call('EXISTS', base .. 'metrics:failed', base .. 'metrics:completed') > 0
+end
+local function list_minutes(list, first, minutes)
+  local points = { first }
+  for i = 2, minutes do
+    points[i] = 0
+  end
+  for from = 1, minutes, PUSHED_AT_ONCE do
+    redis.call('LPUSH', list, unpack(points, from, math.min(from + PUSHED_AT_ONCE - 1, minutes)))
+  end
+  redis.call('LTRIM', list, 0, MAX_MINUTES - 1)
+end
+local function count_failed(base, at)
+  local metrics = base .. 'metrics:failed'
+  local before = redis.call('HINCRBY', metrics, 'count', 1) - 1
+  local last_end, listed = unpack(redis.call('HMGET', metrics, 'prevTS', 'prevCount'))
+  if not last_end then
+    redis.call('HSET', metrics, 'prevTS', at, 'prevCount', 0)
+    return
+  end
+  local minutes = math.min(math.floor(at / 60000) - math.floor(last_end / 60000), MAX_MINUTES)
+  if minutes > 0 then
+    list_minutes(metrics .. ':data', before - (listed or 0), minutes)
+    redis.call('HSET', metrics, 'prevCount', before, 'prevTS', at)
+  end
+end
+local JOB_DUE_STEP, JOB_PRIORITY_STEP = 0x1000, 0x100000000
+local function delay_job(home, id, due, part)
+  local least, most = due * JOB_DUE_STEP, (due + 1) * JOB_DUE_STEP - 1
+  local last = redis.call('ZREVRANGEBYSCORE', home .. 'delayed', whole(most), whole(least), 'WITHSCORES', 'LIMIT', 0, 1)
+  local score = whole(last[2] and math.min(last[2] + 1, most) or least)
+  redis.call('ZADD', home .. 'delayed', score, id)
+  if part then
+    redis.call('ZADD', home .. part, score, id)
+  end
+  redis.call('XADD', home .. 'events', '*', 'event', 'delayed', 'jobId', id, 'delay', whole(due))
+  local next_due = redis.call('ZRANGE', home .. 'delayed', 0, 0, 'WITHSCORES')[2]
+  redis.call('ZADD', home .. 'marker', whole(math.floor(next_due / JOB_DUE_STEP)), '1')
+end
+local function may_start_job(home)
+  local paused, concurrency = unpack(redis.call('HMGET', home .. 'meta', 'paused', 'concurrency'))
+  return not paused and not (concurrency and redis.call('LLEN', home .. 'active') >= tonumber(concurrency))
+end
+local function place_job(home, id, job)
+  if job.due then
+    return delay_job(home, id, job.due, job.part)
+  end
+  if job.priority > 0 then
+    local order = redis.call('INCR', home .. 'pc') % JOB_PRIORITY_STEP
+    redis.call('ZADD', home .. 'prioritized', whole(job.priority * JOB_PRIORITY_STEP + order), id)
+  else
+    redis.call(job.to_head and 'RPUSH' or 'LPUSH', home .. 'wait', id)
+  end
+  if may_start_job(home) then
+    redis.call('ZADD', home .. 'marker', '0', '0')
+  end
+  local from = job.from and { 'prev', job.from } or {}
+  redis.call('XADD', home .. 'events', '*', 'event', 'waiting', 'jobId', id, unpack(from))
+end
+local function read_next_job(deduplication)
+  local names = { 'name', 'data', 'opts', 'jid', 'pk', 'pd', 'pdk', 'rjk' }
+  local name, data, options, id, parent_key, parent, siblings, repeat_key =
+    unpack(redis.call('HMGET', base .. 'dn:' .. deduplication, unpack(names)))
+  if not options then
+    return nil
+  end
+  return {
+    id = id,
+    options = cjson.decode(options),
+    siblings = siblings,
+    fields = {
+      name = name,
+      data = data,
+      opts = options,
+      parentKey = parent_key,
+      parent = parent,
+      rjk = repeat_key,
+    },
+  }
+end
+local function take_deduplication(deduplication, id, options)
+  local lifetime = not options.keepLastIfActive and options.ttl or 0
+  if lifetime > 0 then
+    redis.call('SET', base .. 'de:' .. deduplication, id, 'PX', whole(lifetime))
+  else
+    redis.call('SET', base .. 'de:' .. deduplication, id)
+  end
+end
+local function add_next_job(deduplication, job, at)
+  local counted = redis.call('INCR', base .. 'id')
+  local id, options = job.id or whole(counted), job.options
+  take_deduplication(deduplication, id, options.de or {})
+  local delay, priority = options.delay or 0, options.priority or 0
+  local hash = { 'timestamp', at, 'delay', whole(delay), 'priority', whole(priority) }
+  job.fields.deid = options.de and options.de.id
+  for name, value in pairs(job.fields) do
+    if value then
+      hash[#hash + 1] = name
+      hash[#hash + 1] = value
+    end
+  end
+  redis.call('HSET', base .. id, unpack(hash))
+  redis.call('XADD', base .. 'events', '*', 'event', 'added', 'jobId', id, 'name', job.fields.name)
+  redis.call('HINCRBY', base .. 'totals', 'accepted', 1)
+  charge(base, base .. id, 1)
+  place_job(base, id, {
+    due = delay > 0 and at + delay or nil,
+    part = 'scheduled',
+    priority = priority,
+    to_head = options.lifo,
+  })
+  if job.siblings then
+    redis.call('SADD', job.siblings, base .. id)
+  end
+  redis.call('DEL', base .. 'dn:' .. deduplication)
+end
+local function end_deduplicated(id, deduplication, next_job, at)
+  local key = base .. 'de:' .. deduplication
+  if redis.call('PTTL', key) == -1 and redis.call('GET', key) == id then
+    redis.call('DEL', key)
+  end
+  if next_job then
+    add_next_job(deduplication, next_job, at)
+  end
+end
+local MAX_FINGERPRINTS = 1000
+local OTHER = '{"state":"","code":"other","message":"errors after the first 1000 kinds"}'
+local function enter_fingerprint(home, id, score, given)
+  local fingerprint, rest, info = string.match(given, '^(%S+)([^\\n]*)\\n(.*)$')
+  local infos = home .. 'fingerprints'
+  if redis.call('HEXISTS', infos, fingerprint) == 0 then
+    if redis.call('HLEN', infos) >= MAX_FINGERPRINTS then
+      fingerprint = 'other'
+      redis.call('HSETNX', infos, fingerprint, OTHER)
+    else
+      redis.call('HSET', infos, fingerprint, info)
+      redis.call('RPUSH', home .. 'new-fingerprints', fingerprint)
+      redis.call('LTRIM', home .. 'new-fingerprints', -MAX_FINGERPRINTS, -1)
+    end
+  end
+  redis.call('HSET', home .. id, 'fingerprint', fingerprint .. rest)
+  redis.call('ZADD', home .. 'fingerprint:' .. fingerprint, score, id)
+end
+local function leave_fingerprint(home, id, stored)
+  if not stored then
+    return
+  end
+  local fingerprint = string.match(stored, '^%S+')
+  local set = home .. 'fingerprint:' .. fingerprint
+  if redis.call('ZREM', set, id) == 1 and redis.call('EXISTS', set) == 0 then
+    redis.call('HDEL', home .. 'fingerprints', fingerprint)
+  end
+end
+local FAILED_PARTS = { 'dead', 'cancelled', 'expired' }
+local function enter_failed(base, id, part, score, fingerprint)
+  redis.call('ZADD', base .. 'failed', score, id)
+  redis.call('ZADD', base .. part, score, id)
+  if fingerprint then
+    enter_fingerprint(base, id, score, fingerprint)
+  end
+end
+local function leave_failed(base, id)
+  local fingerprint = redis.call('HGET', base .. id, 'fingerprint')
+  if fingerprint then
+    leave_fingerprint(base, id, fingerprint)
+    redis.call('HDEL', base .. id, 'fingerprint')
+  end
+  for _, part in ipairs(FAILED_PARTS) do
+    redis.call('ZREM', base .. part, id)
+  end
+  return redis.call('ZREM', base .. 'failed', id) == 1
+end
+local function start_parent(home, id, at)
+  local priority, delay, attempts = unpack(redis.call('HMGET', home .. id, 'priority', 'delay', 'atm'))
+  delay = tonumber(delay) or 0
+  local part = (tonumber(attempts) or 0) > 0 and 'retrying' or 'scheduled'
+  place_job(home, id, {
+    due = delay > 0 and at + delay or nil,
+    part = string.find(home, '^%b{}:[^:]+:$') and part or nil,
+    priority = tonumber(priority) or 0,
+    to_head = true,
+    from = 'waiting-children',
+  })
+end
+local function resume_parent(home, id, at)
+  if redis.call('EXISTS', home .. id) == 1 and redis.call('ZREM', home .. 'waiting-children', id) == 1 then
+    start_parent(home, id, at)
+  end
+end
+local function fail_parent(home, id, child, at)
+  local job = home .. id
+  if redis.call('EXISTS', job) == 0 then
+    return
+  end
+  local waits = redis.call('ZREM', home .. 'waiting-children', id) == 1
+  if not waits and redis.call('ZREM', home .. 'delayed', id) == 1 then
+    redis.call('ZREM', home .. 'scheduled', id)
+    redis.call('ZREM', home .. 'retrying', id)
+    redis.call('HSET', job, 'delay', '0')
+    waits = true
+  end
+  if waits or not redis.call('ZSCORE', home .. 'failed', id) then
+    redis.call('HSET', job, 'defa', 'child ' .. child .. ' failed')
+  end
+  if waits then
+    start_parent(home, id, at)
+  end
+end
+local function report_to_parent(parent, child, reason, at)
+  local home, id = parent.queueKey .. ':', parent.id
+  local job = home .. id
+  local is_told = parent.fpof or parent.cpof or parent.idof or parent.rdof
+  if not is_told or redis.call('SREM', job .. ':dependencies', child) == 0 then
+    return
+  end
+  if parent.fpof then
+    redis.call('ZADD', job .. ':unsuccessful', at, child)
+    return fail_parent(home, id, child, at)
+  end
+  if parent.cpof or parent.idof then
+    redis.call('HSET', job .. ':failed', child, reason)
+  end
+  if parent.cpof or redis.call('EXISTS', job .. ':dependencies') == 0 then
+    resume_parent(home, id, at)
+  end
+end
+local function leave_parent(job)
+  local parent = redis.call('HGET', job, 'parentKey')
+  local dependencies = parent and parent .. ':dependencies'
+  if not parent or redis.call('SREM', dependencies, job) == 0 or redis.call('EXISTS', dependencies) == 1 then
+    return
+  end
+  local home, id = string.match(parent, '^(.*:)(.*)$')
+  if redis.call('ZREM', home .. 'waiting-children', id) == 0 then
+    return
+  end
+  redis.call('RPUSH', home .. 'wait', id)
+  if redis.call('HEXISTS', home .. 'meta', 'paused') == 0 then
+    redis.call('ZADD', home .. 'marker', '0', '0')
+  end
+  redis.call('XADD', home .. 'events', '*', 'event', 'waiting', 'jobId', id, 'prev', 'waiting-children')
+end
+local function remove_ended_task(base, status, id)
+  if status == 'completed' then
+    redis.call('ZREM', base .. 'completed', id)
+  else
+    leave_parent(base .. id)
+    leave_failed(base, id)
+  end
+  delete_job(base, id)
+end
+local function remove_ended(base, status, since, count, limit)
+  local set = base .. status
+  local old = since ~= '' and redis.call('ZRANGEBYSCORE', set, '-inf', '(' .. since, 'LIMIT', 0, limit) or {}
+  if count ~= '' and #old < limit then
+    local excess = math.min(redis.call('ZCARD', set) - count, limit)
+    if excess > #old then
+      old = redis.call('ZRANGE', set, 0, excess - 1)
+    end
+  end
+  for _, id in ipairs(old) do
+    remove_ended_task(base, status, id)
+  end
+  return #old
+end
+local MAX_LOG_EVENTS = 100
+local function add_task_event(base, id, count, event)
+  redis.call('XADD', base .. 'task-events', 'MAXLEN', '~', count, '*', 'id', id, 'event', event)
+end
+local function event_start(type, name, tags, group)
+  local start = '{"type":"' .. type .. '","task":' .. cjson.encode(name or '') .. (tags and ',"tags":' .. tags or '')
+  return start .. (group and string.gsub(group, '^(%S+) (%d+)', ',"group":{"id":"%1","member":%2}') or '')
+end
+local function may_add(job, event)
+  return string.sub(event, 1, 13) ~= '{"type":"log"'
+    or redis.call('EXISTS', job) == 0
+    or redis.call('HINCRBY', job, 'logLines', 1) <= MAX_LOG_EVENTS
+end
+local function add_task_events(base, id, lines, due)
+  local count
+  for line in string.gmatch(lines, '[^\\n]+') do
+    if not count then
+      count = line
+    elseif may_add(base .. id, line) then
+      local event = due and string.sub(line, -1) ~= '}' and line .. string.format('%.0f}', due) or line
+      add_task_event(base, id, count, event)
+    end
+  end
+end
+local MAX_BULLMQ_EVENTS = '10000'
+local OUTCOMES = { cancelled = 'cancelled', expired = 'timed out' }
+local counts_metrics, max_events, has_taken = nil, nil, false
+local function read_task(id)
+  local job = base .. id
+  local fields = redis.call('HMGET', job, 'atm', 'events', 'name', 'tags', 'group', 'parent', 'deid')
+  local attempts, events, name, tags, group, parent, deduplication = unpack(fields)
+  local stacks, last_end = read_stacks(job)
+  return {
+    id = id,
+    job = job,
+    attempt = tonumber(attempts or '0') + 1,
+    stacks = stacks,
+    last_end = last_end,
+    events = events,
+    event_start = events and event_start('ended', name, tags, group),
+    parent = parent and cjson.decode(parent),
+    deduplication = deduplication,
+    next_job = deduplication and read_next_job(deduplication),
+  }
+end
+local function store_end(task, status, ending, at)
+  local record = '{"attempt":' .. task.attempt .. ',"startedAt":' .. at .. ',"endedAt":' .. at .. ','
+  append_stack(task.job, task.stacks, record .. string.sub(ending.record, 2) .. '\\n' .. ending.reason)
+  redis.call('HSET', task.job, 'failedReason', ending.reason, 'finishedOn', at)
+  redis.call('HDEL', task.job, 'defa')
+  enter_failed(base, task.id, status, at)
+  redis.call('ZREM', base .. 'expiries', task.id)
+  redis.call('HDEL', base .. 'cancelling', task.id)
+end
+local function add_end_event(task, status, record)
+  local ended = decode_json(record)
+  local error = cjson.encode({ code = ended.reason, message = ended.message or '' })
+  local by = ended.by and ',"by":' .. cjson.encode(ended.by) or ''
+  local rest = ',"outcome":"' .. OUTCOMES[status] .. '","error":' .. error .. by .. ',"status":"' .. status .. '"}'
+  add_task_event(base, task.id, task.events, task.event_start .. rest)
+end
+local function add_failed_event(id, place, reason)
+  max_events = max_events or redis.call('HGET', base .. 'meta', 'opts.maxLenEvents') or MAX_BULLMQ_EVENTS
+  local stream, from = base .. 'events', place == 'delayed' and 'delayed' or 'waiting'
+  local event = { 'event', 'failed', 'jobId', id, 'failedReason', reason, 'prev', from }
+  redis.call('XADD', stream, 'MAXLEN', '~', max_events, '*', unpack(event))
+end
+local function end_task(task, place, status, ending)
+  local id, at = task.id, whole(math.max(tonumber(ending.at), task.last_end))
+  if task.deduplication then
+    end_deduplicated(id, task.deduplication, task.next_job, at)
+  end
+  if task.parent then
+    report_to_parent(task.parent, task.job, ending.reason, at)
+  end
+  local is_unkept = charge(base, task.job, -1) and write_outbox(base, id, status)
+  store_end(task, status, ending, at)
+  add_failed_event(id, place, ending.reason)
+  if counts_metrics == nil then
+    counts_metrics = has_metrics(base)
+  end
+  if counts_metrics then
+    count_failed(base, at)
+  end
+  if task.events then
+    add_end_event(task, status, ending.record)
+  end
+  has_taken = has_taken or place ~= 'delayed'
+  if is_unkept then
+    remove_ended_task(base, status, id)
+  end
+end
+local function note_drained()
+  if
+    not has_taken
+    or redis.call('EXISTS', base .. 'wait', base .. 'active', base .. 'prioritized', base .. 'lanes') > 0
+  then
+    return
+  end
+  redis.call('XADD', base .. 'events', '*', 'event', 'drained')
+end
+local NEAR = 1000
+local MAX_PASSED = 200000
+local passed = 0
+local function expire(id, list)
+  local is_near = redis.call('LPOS', list, id, 'RANK', -1, 'MAXLEN', NEAR)
+  local length = is_near and 0 or redis.call('LLEN', list)
+  local task, place = read_task(id), take_out(id)
+  if place then
+    passed = passed + ((place == 'wait' or place == 'lanes') and length or 0)
+    end_task(task, place, 'expired', { at = now, reason = reason, record = record })
+  end
+  return place
+end
+local earlier = stored_reply(endReply, request)
+if earlier then
+  return earlier
+end
+if is_deposed(leader, fencing) then
+  return false
+end
+local due = redis.call('ZRANGEBYSCORE', expiries, '-inf', now, 'WITHSCORES', 'LIMIT', 0, limit)
+local reply = { #due == 2 * limit and 1 or 0 }
+for i = 1, #due, 2 do
+  local id, time = due[i], due[i + 1]
+  local name, starts, lane, ended_at = unpack(redis.call('HMGET', base .. id, 'name', 'ats', 'lane', 'finishedOn'))
+  local list = lane and lane_list(base, lane_name(lane)) or wait
+  if passed > 0 and passed + redis.call('LLEN', list) > MAX_PASSED then
+    reply[1] = 1
+    break
+  end
+  redis.call('ZREM', expiries, id)
+  starts = tonumber(starts or '0')
+  if name and starts == 0 and not ended_at and expire(id, list) then
+    reply[#reply + 1] = id
+    reply[#reply + 1] = name
+  elseif name and starts == 1 and redis.call('EXISTS', base .. id .. ':lock') == 1 then
+    redis.call('HSET', base .. id, 'expiresAt', time)
+  end
+end
+note_drained()
+if #reply > 1 then
+  store_reply(endReply, request, reply, REPLY_KEPT_MS)
+end
+return reply
 `,
 })
 
@@ -10078,6 +12492,13 @@ local function resume_emptied(name)
     redis.call('ZADD', base .. 'marker', '0', '0')
   end
 end
+local function note_left_lane(name, count)
+  redis.call('HINCRBY', base .. 'turn-state', 'waiting', -count)
+  if redis.call('EXISTS', lane_list(base, name), lane_priorities(base, name)) == 0 then
+    redis.call('ZREM', base .. 'lanes', name)
+    resume_emptied(name)
+  end
+end
 local function leave_lane(lane, id)
   local name, list, priorities = lane_keys(lane)
   if redis.call('ZREM', priorities, id) == 0 then
@@ -10086,11 +12507,7 @@ local function leave_lane(lane, id)
       return false
     end
   end
-  redis.call('HINCRBY', base .. 'turn-state', 'waiting', -1)
-  if redis.call('EXISTS', list, priorities) == 0 then
-    redis.call('ZREM', base .. 'lanes', name)
-    resume_emptied(name)
-  end
+  note_left_lane(name, 1)
   return true
 end
 local TASK_OVERHEAD_BYTES = 512
@@ -10221,13 +12638,19 @@ local function delete_job(base, id)
   )
 end
 local NEWEST = 250
+local function leave_delayed(id)
+  if redis.call('ZREM', base .. 'delayed', id) == 0 then
+    return false
+  end
+  redis.call('ZREM', base .. 'scheduled', id)
+  redis.call('ZREM', base .. 'retrying', id)
+  return true
+end
 local function take_out(id)
   if redis.call('ZREM', base .. 'prioritized', id) == 1 then
     return 'prioritized'
   end
-  if redis.call('ZREM', base .. 'delayed', id) == 1 then
-    redis.call('ZREM', base .. 'scheduled', id)
-    redis.call('ZREM', base .. 'retrying', id)
+  if leave_delayed(id) then
     return 'delayed'
   end
   local lane = redis.call('HGET', base .. id, 'lane')
@@ -11068,6 +13491,13 @@ local function resume_emptied(name)
     redis.call('ZADD', base .. 'marker', '0', '0')
   end
 end
+local function note_left_lane(name, count)
+  redis.call('HINCRBY', base .. 'turn-state', 'waiting', -count)
+  if redis.call('EXISTS', lane_list(base, name), lane_priorities(base, name)) == 0 then
+    redis.call('ZREM', base .. 'lanes', name)
+    resume_emptied(name)
+  end
+end
 local function leave_lane(lane, id)
   local name, list, priorities = lane_keys(lane)
   if redis.call('ZREM', priorities, id) == 0 then
@@ -11076,11 +13506,7 @@ local function leave_lane(lane, id)
       return false
     end
   end
-  redis.call('HINCRBY', base .. 'turn-state', 'waiting', -1)
-  if redis.call('EXISTS', list, priorities) == 0 then
-    redis.call('ZREM', base .. 'lanes', name)
-    resume_emptied(name)
-  end
+  note_left_lane(name, 1)
   return true
 end
 local TASK_OVERHEAD_BYTES = 512
@@ -11211,13 +13637,19 @@ local function delete_job(base, id)
   )
 end
 local NEWEST = 250
+local function leave_delayed(id)
+  if redis.call('ZREM', base .. 'delayed', id) == 0 then
+    return false
+  end
+  redis.call('ZREM', base .. 'scheduled', id)
+  redis.call('ZREM', base .. 'retrying', id)
+  return true
+end
 local function take_out(id)
   if redis.call('ZREM', base .. 'prioritized', id) == 1 then
     return 'prioritized'
   end
-  if redis.call('ZREM', base .. 'delayed', id) == 1 then
-    redis.call('ZREM', base .. 'scheduled', id)
-    redis.call('ZREM', base .. 'retrying', id)
+  if leave_delayed(id) then
     return 'delayed'
   end
   local lane = redis.call('HGET', base .. id, 'lane')
@@ -12009,6 +14441,13 @@ local function resume_emptied(name)
     redis.call('ZADD', base .. 'marker', '0', '0')
   end
 end
+local function note_left_lane(name, count)
+  redis.call('HINCRBY', base .. 'turn-state', 'waiting', -count)
+  if redis.call('EXISTS', lane_list(base, name), lane_priorities(base, name)) == 0 then
+    redis.call('ZREM', base .. 'lanes', name)
+    resume_emptied(name)
+  end
+end
 local function leave_lane(lane, id)
   local name, list, priorities = lane_keys(lane)
   if redis.call('ZREM', priorities, id) == 0 then
@@ -12017,11 +14456,7 @@ local function leave_lane(lane, id)
       return false
     end
   end
-  redis.call('HINCRBY', base .. 'turn-state', 'waiting', -1)
-  if redis.call('EXISTS', list, priorities) == 0 then
-    redis.call('ZREM', base .. 'lanes', name)
-    resume_emptied(name)
-  end
+  note_left_lane(name, 1)
   return true
 end
 local TASK_OVERHEAD_BYTES = 512
@@ -12152,13 +14587,19 @@ local function delete_job(base, id)
   )
 end
 local NEWEST = 250
+local function leave_delayed(id)
+  if redis.call('ZREM', base .. 'delayed', id) == 0 then
+    return false
+  end
+  redis.call('ZREM', base .. 'scheduled', id)
+  redis.call('ZREM', base .. 'retrying', id)
+  return true
+end
 local function take_out(id)
   if redis.call('ZREM', base .. 'prioritized', id) == 1 then
     return 'prioritized'
   end
-  if redis.call('ZREM', base .. 'delayed', id) == 1 then
-    redis.call('ZREM', base .. 'scheduled', id)
-    redis.call('ZREM', base .. 'retrying', id)
+  if leave_delayed(id) then
     return 'delayed'
   end
   local lane = redis.call('HGET', base .. id, 'lane')

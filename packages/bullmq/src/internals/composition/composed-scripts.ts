@@ -56,7 +56,7 @@ end`
 
 /**
  * Returns the task `id`, which was released before its first start, to the index of queue timeouts. The task has left the index
- * if the leader examined the index while a worker had the task (../../scripts/leader/expire-tasks.ts).
+ * if the leader examined the index while a worker had the task (../../leader/expire-tasks.lua).
  */
 const EXPIRE_AGAIN = `local expires_at = call('HGET', ARGV[3], 'expiresAt')
     if expires_at then call('ZADD', base .. 'expiries', expires_at, id) end`

@@ -152,19 +152,6 @@ describe('a lock', () => {
     expect(await redis.pttl(keys.lock(id))).toBeGreaterThan(50_000)
   })
 
-  it('is neither needed nor removed by a move with the token 0', async () => {
-    const { queue, redis, keys, createWorker, fetch } = await plainBullmq()
-    const worker = createWorker(async () => {})
-    const [{ id: locked = '' }, { id: unlocked = '' }] = [await queue.add('x', {}), await queue.add('x', {})]
-    const [first, second] = [await fetch(worker, 'mine'), await fetch(worker, 'mine')]
-    await redis.del(keys.lock(unlocked))
-    await first.moveToFailed(new Error('x'), '0', false)
-    await second.moveToFailed(new Error('x'), '0', false)
-    expect(await redis.zrange(keys.failed, 0, '-1')).toEqual([locked, unlocked])
-    expect(await redis.get(keys.lock(locked))).toBe('mine')
-    await redis.del(keys.lock(locked))
-  })
-
   it('that is missing in two stalled checks in a row returns the job to its queue, and counts it', async () => {
     const { queue, redis, keys, createWorker, fetch, fields } = await plainBullmq()
     const job = await queue.add('x', {})

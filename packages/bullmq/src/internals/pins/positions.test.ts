@@ -3,7 +3,6 @@
 
 import { expect, it } from 'vitest'
 import { queueKeys } from '../../keys.ts'
-import { END_WITHOUT_RUN } from '../../scripts/includes/ended-tasks/end-without-run.ts'
 import type { Commander } from '../../scripts/script.ts'
 import { ID_AT } from '../composition/backend.ts'
 import { COMMIT_ID_AT, TARGET_AT } from '../composition/commits.ts'
@@ -72,23 +71,11 @@ it('an add has the id and the data of the job where Bullpen stores them', () => 
   }
 })
 
-it("the end of a task that no worker runs gives moveToFinished the keys in BullMQ's order", () => {
-  const [, list = ''] = /ipairs\(\{([^}]*'failed'[^}]*)\}\)/.exec(END_WITHOUT_RUN) ?? []
-  const own = [...list.matchAll(/'([^']*)'/g)].map(([, name]) => `:${name}`)
-  // The key of the job is filled in for each task.
-  const [, failed = []] = callsOf('moveToFinished')
-  expect(own).toEqual(failed.slice(0, 14).map((key) => (key === ':<id>' ? ':' : key)))
-})
-
-it('the end of a job counts its attempt in one command, and adds the events failed and drained in this form', () => {
+it('the end of a job adds the event completed or failed in this form', () => {
   const text = bullmqScripts().find(({ name }) => name === 'moveToFinished')?.content ?? ''
-  expect(text.match(/rcall\([^()]*"atm"[^()]*\)/g)).toEqual(['rcall("HINCRBY", jobIdKey, "atm", 1)'])
-  expect(text.match(/rcall\("XADD"[^()]*(ARGV\[5\]|"drained")[^()]*\)/g)).toEqual([
+  expect(text.match(/rcall\("XADD"[^()]*ARGV\[5\][^()]*\)/g)).toEqual([
     'rcall("XADD", eventStreamKey, "*", "event", ARGV[5], "jobId", jobId, ARGV[3], ARGV[4], "prev", "active")',
-    'rcall("XADD", eventStreamKey, "*", "event", "drained")',
   ])
-  const options = new Set([...text.matchAll(/\bopts\['(\w+)'\]/g)].map(([, name]) => name))
-  expect([...options]).toEqual(expect.arrayContaining(['token', 'attempts', 'maxMetricsSize', 'keepJobs']))
 })
 
 it("the leader's stalled check sends the keys and arguments that BullMQ sends, with a key of its own for the last check", async () => {

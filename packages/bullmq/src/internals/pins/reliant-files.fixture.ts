@@ -41,8 +41,9 @@ const BY_SCRIPT: Readonly<Record<string, readonly string[]>> = {
     CLOCK,
     'internals/throttle.lua',
     'processor.ts',
-    'scripts/includes/ended-tasks/end-without-run.ts',
-    'store/lua/includes/remove-ended.lua',
+    ...['end-without-run', 'flow-parent', 'deduplication', 'bullmq-metrics', 'remove-ended'].map(
+      (name) => `store/lua/includes/${name}.lua`,
+    ),
   ],
   moveToDelayed: [
     COMPOSED,

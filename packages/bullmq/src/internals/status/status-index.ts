@@ -5,7 +5,7 @@
 // scores, so that counting reads a set's size and listing reads a range. BullMQ moves jobs in about twenty scripts, and the parts
 // must follow each move. Instead of changing each of these scripts, the index watches commands: it runs each command that can
 // change a divided set or that adds or deletes a job, and makes the same change to the parts. BullMQ's scripts are composed with
-// the index (../composition/composed-scripts.ts), and Bullpen's own scripts use it in place of Redis's `redis`.
+// the index (../composition/composed-scripts.ts). Bullpen's own scripts write the parts themselves (../../store/lua/includes).
 //
 // The conservation law: accepted = the tasks in all statuses + removed. Only these two counters are kept, together with the number
 // of ended tasks that have returned to their queue, and the number of bytes that the unfinished tasks take
@@ -135,7 +135,7 @@ const NOTE_ADDED = `
  * creates the functions for the others only when it first needs one of them. Redis creates a script's functions again in every
  * run, and creating all of these functions for each completed task would cost 1 µs.
  */
-export const STATUS_INDEX = `
+const STATUS_INDEX = `
 local function status_index(base)
   local call = redis.call
 ${TASK_CHARGE}
@@ -232,21 +232,3 @@ end
 export const OPEN_INDEX = `${STATUS_INDEX}
 local index = status_index(base)
 local watch = index.watch`
-
-/**
- * `status_index` for Bullpen's own scripts, with one more field: `redis`, which such a script uses in place of Redis's own.
- */
-export const STATUS_INDEX_WITH_REDIS = `
-local function status_index(base)
-  ${STATUS_INDEX}
-  local index = status_index(base)
-  local watched = { ${WATCHED.map((command) => `${command} = true`).join(', ')} }
-  index.redis = setmetatable({
-    call = function(command, ...)
-      if watched[command] then return index.watch(command, ...) end
-      return redis.call(command, ...)
-    end,
-  }, { __index = redis })
-  return index
-end
-`

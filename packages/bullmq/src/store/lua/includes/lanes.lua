@@ -17,6 +17,7 @@
 -- field `lane` has the weight of its turn and the name of its lane, separated by a blank. The field is written when the task is added, and
 -- never changes. The task is in its lane whenever it waits, whichever script has returned it there.
 --- @include lane
+--- @include time
 
 local NEEDS_MARK = '\30'
 -- By how much of a turn a lane that was empty joins behind the lane that is next.
@@ -74,6 +75,15 @@ local function resume_emptied(name)
   end
 end
 
+-- Notes that this many tasks have left the lane.
+local function note_left_lane(name, count)
+  redis.call('HINCRBY', base .. 'turn-state', 'waiting', -count)
+  if redis.call('EXISTS', lane_list(base, name), lane_priorities(base, name)) == 0 then
+    redis.call('ZREM', base .. 'lanes', name)
+    resume_emptied(name)
+  end
+end
+
 -- Removes a task from its lane. Returns whether it was there.
 local function leave_lane(lane, id)
   local name, list, priorities = lane_keys(lane)
@@ -83,10 +93,6 @@ local function leave_lane(lane, id)
       return false
     end
   end
-  redis.call('HINCRBY', base .. 'turn-state', 'waiting', -1)
-  if redis.call('EXISTS', list, priorities) == 0 then
-    redis.call('ZREM', base .. 'lanes', name)
-    resume_emptied(name)
-  end
+  note_left_lane(name, 1)
   return true
 end

@@ -1,5 +1,6 @@
--- Deletes a task that waits.
+-- Takes a task out of the place where it waits.
 --
+-- leave_delayed(id)        removes a task from the delayed ones, and returns whether it was there
 -- take_out(id)             removes a task from the place in which it waits, and returns that place's name, or nil if it is in none
 -- delete_waiting_task(id)  deletes a task that has not ended, and what it is counted for, and returns the name of its place
 --- @include lanes
@@ -10,15 +11,22 @@
 -- Looking at this many takes Redis about 3 µs.
 local NEWEST = 250
 
+local function leave_delayed(id)
+  if redis.call('ZREM', base .. 'delayed', id) == 0 then
+    return false
+  end
+  redis.call('ZREM', base .. 'scheduled', id)
+  redis.call('ZREM', base .. 'retrying', id)
+  return true
+end
+
 -- A list is searched last, and from both ends, because the search passes every task on its way: removing a task from the middle of a list
 -- of 200,000 takes Redis about 1 ms. Its newest tasks are at the left end, and LREM starts at the right end if the count is negative.
 local function take_out(id)
   if redis.call('ZREM', base .. 'prioritized', id) == 1 then
     return 'prioritized'
   end
-  if redis.call('ZREM', base .. 'delayed', id) == 1 then
-    redis.call('ZREM', base .. 'scheduled', id)
-    redis.call('ZREM', base .. 'retrying', id)
+  if leave_delayed(id) then
     return 'delayed'
   end
   local lane = redis.call('HGET', base .. id, 'lane')

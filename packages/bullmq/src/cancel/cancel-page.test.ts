@@ -2,10 +2,11 @@
 import { randomUUID } from 'node:crypto'
 import { Redis } from 'ioredis'
 import { describe, expect, inject, it, onTestFinished } from 'vitest'
-import { queueKeys } from '../../keys.ts'
-import { endOf } from '../includes/ended-tasks/end-without-run.ts'
-import { runScript } from '../script.ts'
-import { cancelPage } from './cancel-page.ts'
+import { endOf } from '../codec.ts'
+import { queueKeys } from '../keys.ts'
+import { endedTasks } from '../scripts/ended-tasks.ts'
+import { runScript } from '../scripts/script.ts'
+import { cancelPageScript } from '../store/scripts.ts'
 
 /** A queue whose jobs are named after the first letter of their id. The rule matches `c`, and the tag if there is one. */
 function queue(tag?: string) {
@@ -32,7 +33,7 @@ function queue(tag?: string) {
       const names = { ...keys, endReply: keys.endReply('test') }
       const args = { fencing, base: keys.base, progress: keys.cancelProgress('') }
       const rulesText = JSON.stringify([rule])
-      const page = await runScript(redis, cancelPage, names, {
+      const page = await runScript(redis, cancelPageScript, names, {
         ...args,
         rulesText,
         place,
@@ -41,7 +42,9 @@ function queue(tag?: string) {
         limit,
         request,
       })
-      return page && { ...page, ended: page.ended.map(({ id, task }) => `${id} ${task}`) }
+      if (page === null) return undefined
+      const [next, last, matched, ended] = page
+      return { from: next, before: last, matched, ended: endedTasks(ended).map(({ id, task }) => `${id} ${task}`) }
     },
   }
 }

@@ -5,10 +5,10 @@ import { eventually } from '@bullpen/testkit'
 import { FlowProducer, type JobsOptions } from 'bullmq'
 import { Redis } from 'ioredis'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { attach } from '../../../attach.ts'
-import { cancelById } from '../../../cancel/by-id.ts'
-import { prefixOf, queueKeys } from '../../../keys.ts'
-import { setup } from '../../../setup.fixture.ts'
+import { attach } from '../attach.ts'
+import { cancelById } from '../cancel/by-id.ts'
+import { prefixOf, queueKeys } from '../keys.ts'
+import { setup } from '../setup.fixture.ts'
 
 async function stage() {
   const rig = await setup()

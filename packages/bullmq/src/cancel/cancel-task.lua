@@ -1,0 +1,90 @@
+#!lua flags=allow-oom
+-- Cancels one task: ends it if no worker is running it, and otherwise asks the worker to stop it.
+--
+-- KEYS[1]  job              the task
+-- KEYS[2]  lock             its lock
+-- KEYS[3]  completed
+-- KEYS[4]  failed
+-- KEYS[5]  waitingChildren
+-- KEYS[6]  cancelling       the stored requests
+-- KEYS[7]  cancelReply      the reply to this request
+-- ARGV[1]  base             the prefix of the queue's keys
+-- ARGV[2]  id               the task's id
+-- ARGV[3]  now              the current time, in ms since 1970
+-- ARGV[4]  stoppable        '1' if a worker that runs the task can stop it
+-- ARGV[5]  reason           why the task ends, of `endOf` (codec.ts)
+-- ARGV[6]  record           the attempt record, of `endOf`
+-- ARGV[7]  channel          the channel on which workers are asked
+-- ARGV[8]  by               who requested the cancellation; '' if unknown
+-- ARGV[9]  request          the id of this request
+-- ARGV[10] repeats          '1' if the leader repeats a stored request
+--
+-- Returns `[answer: CancelAnswer, task: string]`: what the script did, and the name of the task if the script has ended it, otherwise ''.
+-- If the script ended the task or stored the request, a second call with the same request changes nothing and returns the same reply.
+--
+-- A task with a lock is running, and one that waits for its children can't be ended, so the waiting list is not searched for either.
+--
+-- The leader repeats a request some time after it has read the request. If the request is no longer stored by then, because the task has
+-- ended, nothing is done. The task may have been retried in the meantime.
+--
+-- The message to the workers is the task's id, the time at which the task was last retried by request ('0' if never), and who requested the
+-- cancellation. The time tells the workers which run of the task the message is about.
+--- @type CancelAnswer from @bullpen/contract/internal
+local job, lock, completed, failed = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local waitingChildren, cancelling, cancelReply = KEYS[5], KEYS[6], KEYS[7]
+local base, id, now, stoppable, reason, record = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
+local channel, by, request, repeats = ARGV[7], ARGV[8], ARGV[9], ARGV[10]
+--- @include stored-reply
+--- @include waiting-task
+--- @include end-without-run
+
+local CANCEL_REPLY_KEPT_MS = 60000
+
+local function without_request(answer)
+  redis.call('HDEL', cancelling, id)
+  return { answer, '' }
+end
+
+local function replied(answer, name)
+  store_reply(cancelReply, request, { answer, name }, CANCEL_REPLY_KEPT_MS)
+  return { answer, name }
+end
+
+local function end_waiting()
+  if redis.call('EXISTS', lock) == 1 or redis.call('ZSCORE', waitingChildren, id) then
+    return false
+  end
+  local task = read_task(id)
+  local place = take_out(id)
+  if not place then
+    return false
+  end
+  end_task(task, place, 'cancelled', { at = now, reason = reason, record = record })
+  note_drained()
+  return true
+end
+
+local earlier = stored_reply(cancelReply, request)
+if earlier then
+  return earlier
+end
+if repeats == '1' and redis.call('HEXISTS', cancelling, id) == 0 then
+  return { 'already_ended', '' }
+end
+local name, data = unpack(redis.call('HMGET', job, 'name', 'data'))
+if not name and redis.call('EXISTS', job) == 0 then
+  return without_request('not_found')
+end
+if redis.call('ZSCORE', completed, id) or redis.call('ZSCORE', failed, id) then
+  return without_request('already_ended')
+end
+if end_waiting() then
+  return replied('cancelled', name or '')
+end
+if stoppable ~= '1' then
+  return { 'not_cancellable', '' }
+end
+local is_first = redis.call('HSETNX', cancelling, id, by) == 1
+local retried = string.match(data or '', '^{"v":%d+,"retriedAt":(%d+),') or '0'
+redis.call('PUBLISH', channel, id .. ' ' .. retried .. ' ' .. by)
+return is_first and replied('cancelling', '') or { 'cancelling', '' }

@@ -1,0 +1,80 @@
+#!lua flags=allow-oom
+-- Ends waiting tasks whose queue timeout has passed.
+--
+-- KEYS[1]  expiries  the index of queue timeouts
+-- KEYS[2]  wait      the waiting list
+-- KEYS[3]  leader    the highest fencing number of the queue's leaders
+-- KEYS[4]  endReply  the caller's last reply
+-- ARGV[1]  base      the prefix of the queue's keys
+-- ARGV[2]  now       the current time, in ms since 1970
+-- ARGV[3]  limit     how many tasks to examine
+-- ARGV[4]  reason    why the tasks end, of `endOf` (codec.ts)
+-- ARGV[5]  record    the attempt record, of `endOf`
+-- ARGV[6]  fencing   the leader's fencing number
+-- ARGV[7]  request   the id of this request
+--
+-- Returns `[hasMore: 0 | 1, ...expired: string[]] | null`: whether more tasks may be due, and the id and the name of each task that the
+-- script has ended; or null if there is a newer leader. If the script ended tasks, a second call with the same request returns the same
+-- reply.
+--
+-- A task that was fetched or has ended is only removed from the index, because the worker that fetches a task checks its queue timeout. If
+-- that worker releases the task without starting it, the task returns to the index at the time that this script stores in the field
+-- `expiresAt` (internals/composition/composed-scripts.ts).
+local expiries, wait, leader, endReply = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local base, now, limit, reason, record, fencing, request = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6], ARGV[7]
+--- @include fence
+--- @include stored-reply
+--- @include waiting-task
+--- @include end-without-run
+
+-- This many tasks, counted from the end of the waiting list at which workers fetch, are cheap to remove. Tasks with the same queue timeout
+-- expire at that end.
+local NEAR = 1000
+-- How many entries of the waiting list, or of lanes, one script may pass to reach tasks that are further away. 200,000 take about 2.6 ms.
+local MAX_PASSED = 200000
+
+local passed = 0
+
+-- Returns the place in which the task has waited, or nil if it was in none.
+local function expire(id, list)
+  local is_near = redis.call('LPOS', list, id, 'RANK', -1, 'MAXLEN', NEAR)
+  local length = is_near and 0 or redis.call('LLEN', list)
+  local task, place = read_task(id), take_out(id)
+  if place then
+    passed = passed + ((place == 'wait' or place == 'lanes') and length or 0)
+    end_task(task, place, 'expired', { at = now, reason = reason, record = record })
+  end
+  return place
+end
+
+local earlier = stored_reply(endReply, request)
+if earlier then
+  return earlier
+end
+if is_deposed(leader, fencing) then
+  return false
+end
+local due = redis.call('ZRANGEBYSCORE', expiries, '-inf', now, 'WITHSCORES', 'LIMIT', 0, limit)
+local reply = { #due == 2 * limit and 1 or 0 }
+for i = 1, #due, 2 do
+  local id, time = due[i], due[i + 1]
+  local name, starts, lane, ended_at = unpack(redis.call('HMGET', base .. id, 'name', 'ats', 'lane', 'finishedOn'))
+  local list = lane and lane_list(base, lane_name(lane)) or wait
+  if passed > 0 and passed + redis.call('LLEN', list) > MAX_PASSED then
+    reply[1] = 1
+    break
+  end
+  redis.call('ZREM', expiries, id)
+  starts = tonumber(starts or '0')
+  if name and starts == 0 and not ended_at and expire(id, list) then
+    reply[#reply + 1] = id
+    reply[#reply + 1] = name
+  elseif name and starts == 1 and redis.call('EXISTS', base .. id .. ':lock') == 1 then
+    redis.call('HSET', base .. id, 'expiresAt', time)
+  end
+end
+note_drained()
+if #reply > 1 then
+  store_reply(endReply, request, reply, REPLY_KEPT_MS)
+end
+return reply

@@ -1,0 +1,192 @@
+// What the end of a task that no worker runs means for BullMQ's features is what the end of a failed job means in BullMQ itself.
+import { randomUUID } from 'node:crypto'
+import type { TaskId } from '@bullpen/contract'
+import { FlowProducer, Job, type JobsOptions, Queue } from 'bullmq'
+import { Redis } from 'ioredis'
+import { describe, expect, inject, it, onTestFinished } from 'vitest'
+import { attach } from '../attach.ts'
+import { cancelById } from '../cancel/by-id.ts'
+import { prefixOf, queueKeys } from '../keys.ts'
+
+const REASON = 'TERMINATED_STOP_SIGNAL (cancelled): the task was cancelled'
+
+function stage() {
+  const namespace = `t-${randomUUID().slice(0, 12)}`
+  const redis = new Redis(inject('redisUrl'), { maxRetriesPerRequest: null })
+  const keys = queueKeys(namespace, 'q')
+  const options = { connection: redis, prefix: prefixOf(namespace, 'q') }
+  const queue = attach(new Queue('q', options))
+  const flows = attach(new FlowProducer(options))
+  onTestFinished(async () => {
+    await Promise.all([queue.close(), flows.close()])
+    redis.disconnect()
+  })
+  return { namespace, redis, keys, queue, flows }
+}
+
+type Stage = ReturnType<typeof stage>
+
+/** The two ways in which the job `id`, which waits, ends. */
+const ENDS: Readonly<Record<'bullmq' | 'bullpen', (stage: Stage, id: string) => Promise<unknown>>> = {
+  async bullmq({ redis, keys, queue }, id) {
+    await redis.lrem(keys.wait, 1, id)
+    await redis.lpush(keys.active, id)
+    const job = (await Job.fromId(queue, id)) ?? expect.fail()
+    // The token 0 stands for no lock.
+    await job.moveToFailed(new Error(REASON), '0')
+  },
+  bullpen({ redis, keys }, id) {
+    const by = { by: '', process: 'test' }
+    return cancelById(redis, keys, { request: 'once', id: id as TaskId, stoppable: true, now: Date.now(), ...by })
+  },
+}
+
+/** Times differ, and ids that BullMQ has made up. */
+const IGNORED = /\b1[5-9]\d{11}(\.\d+)?\b|\b[5-9]\d{15}\b|\d+-\d+/g
+
+/** What Redis holds except what Bullpen stores beyond BullMQ, and what says that the job `ended` has failed. */
+async function left({ namespace, redis, keys }: Stage, ended: string): Promise<Record<string, unknown>> {
+  const own = [keys.job(ended), keys.failed, keys.dead, keys.cancelled, keys.cancelReply('once'), keys.totals]
+  const found: Record<string, unknown> = {}
+  const names = await redis.keys(`*${namespace}*`)
+  // A job that has failed is in the index of dead tasks.
+  for (const key of names.filter((each) => !own.includes(each) && !each.includes('fingerprint'))) {
+    const value = await storedIn(redis, key)
+    const text = JSON.stringify([value, (await redis.pttl(key)) > 0]).replaceAll(namespace, 'ns')
+    found[key.replace(namespace, 'ns')] = JSON.parse(text.replaceAll(IGNORED, '0'))
+  }
+  return found
+}
+
+async function storedIn(redis: Redis, key: string): Promise<unknown> {
+  switch (await redis.type(key)) {
+    case 'hash': {
+      const { opts, ...fields } = await redis.hgetall(key)
+      // The order of the options does not matter.
+      return { ...fields, opts: opts === undefined ? opts : JSON.parse(opts) }
+    }
+    case 'zset':
+      return redis.zrange(key, 0, '-1', 'WITHSCORES')
+    case 'list':
+      return redis.lrange(key, 0, -1)
+    case 'set':
+      return (await redis.smembers(key)).toSorted()
+    case 'stream':
+      return eventsIn(await redis.xrange(key, '-', '+'))
+    default:
+      return redis.get(key)
+  }
+}
+
+/** The events, except for those by which our end is known to differ: the place of the job, and that no attempt was made. */
+function eventsIn(entries: readonly (readonly [string, string[]])[]): string[] {
+  return entries.flatMap(([, [, event = '', ...fields]]) => {
+    if (event === 'retries-exhausted') return []
+    return event === 'failed' ? ['failed'] : [[event, ...fields].join(' ')]
+  })
+}
+
+/** Expects that both ends leave the same, and returns what they leave. */
+async function expectSame(prepare: (stage: Stage) => Promise<unknown>, ended = 'c'): Promise<Record<string, unknown>> {
+  const results = []
+  for (const end of [ENDS.bullmq, ENDS.bullpen]) {
+    const one = stage()
+    await prepare(one)
+    await one.redis.del(one.keys.marker)
+    await end(one, ended)
+    results.push(await left(one, ended))
+  }
+  expect(results[1]).toEqual(results[0])
+  return results[1] ?? {}
+}
+
+const CHILDREN: Readonly<Record<string, JobsOptions>> = {
+  'no option': {},
+  failParentOnFailure: { failParentOnFailure: true },
+  continueParentOnFailure: { continueParentOnFailure: true },
+  ignoreDependencyOnFailure: { ignoreDependencyOnFailure: true },
+  removeDependencyOnFailure: { removeDependencyOnFailure: true },
+}
+
+interface Parent {
+  readonly options?: JobsOptions
+  readonly hasOtherChild?: true
+  readonly change?: (stage: Stage) => Promise<unknown>
+}
+
+const PARENTS: Readonly<Record<string, Parent>> = {
+  'a parent': {},
+  'a parent with another child': { hasOtherChild: true },
+  'a parent with a priority': { options: { priority: 5 } },
+  'a parent with a delay': { options: { delay: 60_000 } },
+  'a parent with a delay and an attempt behind it': {
+    options: { delay: 60_000 },
+    change: ({ redis, keys }) => redis.hset(keys.job('p'), 'atm', 1),
+  },
+  'a parent in a paused queue': { change: ({ redis, keys }) => redis.hset(keys.meta, 'paused', 1) },
+  'a parent in a queue that is full': {
+    change: async ({ redis, keys }) => {
+      await redis.hset(keys.meta, 'concurrency', 1)
+      await redis.lpush(keys.active, 'other')
+    },
+  },
+  'a parent that is delayed': {
+    change: async ({ redis, keys }) => {
+      await redis.zrem(keys.waitingChildren, 'p')
+      for (const set of [keys.delayed, keys.retrying]) await redis.zadd(set, 8e15, 'p')
+      await redis.hset(keys.job('p'), 'delay', 1_000)
+    },
+  },
+  'a parent that waits already': {
+    change: async ({ redis, keys }) => {
+      await redis.zrem(keys.waitingChildren, 'p')
+      await redis.rpush(keys.wait, 'p')
+    },
+  },
+  'a parent that is gone': { change: ({ redis, keys }) => redis.del(keys.job('p')) },
+}
+
+describe.each(Object.entries(CHILDREN))('a child with %s', (_option, opts) => {
+  it.each(Object.entries(PARENTS))('ends, and %s goes on as in BullMQ', async (_parent, given) => {
+    const { options, hasOtherChild, change = async () => {} } = given
+    await expectSame(async (one) => {
+      const child = (jobId: string) => ({ name: 'x', queueName: 'q', opts: { jobId, ...opts } })
+      await one.flows.add({
+        ...{ name: 'parent', queueName: 'q', opts: { jobId: 'p', ...options } },
+        children: [child('c'), ...(hasOtherChild ? [child('d')] : [])],
+      })
+      await change(one)
+    })
+  })
+})
+
+const NEXT: Readonly<Record<string, JobsOptions>> = {
+  'no options': {},
+  'a delay': { delay: 5_000 },
+  'a priority': { priority: 4 },
+  'an id': { jobId: 'mine' },
+  lifo: { lifo: true },
+}
+
+describe('a job with a deduplication id', () => {
+  it.each([
+    ['is forgotten', {}],
+    ['is kept for its lifetime', { ttl: 50_000 }],
+  ])('whose id %s ends as in BullMQ', async (_how, more) => {
+    await expectSame(({ queue }) => queue.add('x', {}, { jobId: 'c', deduplication: { id: 'one', ...more } }))
+  })
+
+  it.each(Object.entries(NEXT))('ends, and the next one, with %s, is added as in BullMQ', async (_name, options) => {
+    const found = await expectSame(async ({ redis, keys, queue }) => {
+      const deduplication = { id: 'one', keepLastIfActive: true }
+      await queue.add('x', { n: 1 }, { jobId: 'c', deduplication })
+      await queue.add('another', {}, { jobId: 'b' })
+      await redis.zadd(keys.delayed, 9e15, 'later')
+      await redis.lmove(keys.wait, keys.active, 'RIGHT', 'LEFT')
+      await queue.add('x', { n: 2 }, { deduplication, ...options })
+      await redis.lmove(keys.active, keys.wait, 'LEFT', 'RIGHT')
+    })
+    expect(found).toHaveProperty(['{ns.q}:q:de:one'])
+    expect(found).not.toHaveProperty(['{ns.q}:q:dn:one'])
+  })
+})

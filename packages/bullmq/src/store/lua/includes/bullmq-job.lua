@@ -1,0 +1,48 @@
+-- place_job(home, id, job) puts a job that one of BullMQ's features lets start into the place where it waits for a worker: the parent of a
+-- flow, or the next job with a deduplication id. `home` is the prefix of the queue's keys, which may be another queue than the script's.
+-- `job` is a table of:
+--
+--   due       when it starts, in ms since 1970, or nil
+--   part      the set of its status if it is delayed, `scheduled` or `retrying`, or nil in a queue that is not Bullpen's
+--   priority  0 if it has none
+--   to_head   whether it starts before the other tasks of the queue
+--   from      where it has waited before, or nil
+--- @include time
+
+local JOB_DUE_STEP, JOB_PRIORITY_STEP = 0x1000, 0x100000000
+
+-- BullMQ orders the jobs that are due at the same time by a counter in the lower bits of their scores.
+local function delay_job(home, id, due, part)
+  local least, most = due * JOB_DUE_STEP, (due + 1) * JOB_DUE_STEP - 1
+  local last = redis.call('ZREVRANGEBYSCORE', home .. 'delayed', whole(most), whole(least), 'WITHSCORES', 'LIMIT', 0, 1)
+  local score = whole(last[2] and math.min(last[2] + 1, most) or least)
+  redis.call('ZADD', home .. 'delayed', score, id)
+  if part then
+    redis.call('ZADD', home .. part, score, id)
+  end
+  redis.call('XADD', home .. 'events', '*', 'event', 'delayed', 'jobId', id, 'delay', whole(due))
+  local next_due = redis.call('ZRANGE', home .. 'delayed', 0, 0, 'WITHSCORES')[2]
+  redis.call('ZADD', home .. 'marker', whole(math.floor(next_due / JOB_DUE_STEP)), '1')
+end
+
+local function may_start_job(home)
+  local paused, concurrency = unpack(redis.call('HMGET', home .. 'meta', 'paused', 'concurrency'))
+  return not paused and not (concurrency and redis.call('LLEN', home .. 'active') >= tonumber(concurrency))
+end
+
+local function place_job(home, id, job)
+  if job.due then
+    return delay_job(home, id, job.due, job.part)
+  end
+  if job.priority > 0 then
+    local order = redis.call('INCR', home .. 'pc') % JOB_PRIORITY_STEP
+    redis.call('ZADD', home .. 'prioritized', whole(job.priority * JOB_PRIORITY_STEP + order), id)
+  else
+    redis.call(job.to_head and 'RPUSH' or 'LPUSH', home .. 'wait', id)
+  end
+  if may_start_job(home) then
+    redis.call('ZADD', home .. 'marker', '0', '0')
+  end
+  local from = job.from and { 'prev', job.from } or {}
+  redis.call('XADD', home .. 'events', '*', 'event', 'waiting', 'jobId', id, unpack(from))
+end

@@ -1,0 +1,106 @@
+-- Ends tasks that no worker runs, because they are cancelled or their queue timeout has passed.
+--
+-- read_task(id)                           reads and decodes what the end of a task needs, while the task is still where it waits
+-- end_task(task, place, status, ending)   ends a task that was taken out of the place of this name. `status` is `cancelled` or `expired`.
+--                                         `ending` has the time (`at`, in ms since 1970), and the `reason` and the `record` that `endOf`
+--                                         returns (codec.ts). The task ends at the end of its last attempt if that is later
+-- note_drained()                          adds BullMQ's event `drained` if tasks have ended that could have started, and no other one is
+--                                         left. It is called once
+--
+-- `base` is the prefix of the queue's keys. The end means what the end of a failed job means in BullMQ: for the job's parent, its
+-- deduplication id, the metrics and the event stream. But it counts no attempt, because none has run, and the event `failed` names the
+-- place where the task has waited.
+--- @include attempt-records
+--- @include bullmq-metrics
+--- @include deduplication
+--- @include failed-set
+--- @include flow-parent
+--- @include outbox
+--- @include remove-ended
+--- @include task-charge
+--- @include task-events
+
+local MAX_BULLMQ_EVENTS = '10000'
+local OUTCOMES = { cancelled = 'cancelled', expired = 'timed out' }
+
+local counts_metrics, max_events, has_taken = nil, nil, false
+
+local function read_task(id)
+  local job = base .. id
+  local fields = redis.call('HMGET', job, 'atm', 'events', 'name', 'tags', 'group', 'parent', 'deid')
+  local attempts, events, name, tags, group, parent, deduplication = unpack(fields)
+  local stacks, last_end = read_stacks(job)
+  return {
+    id = id,
+    job = job,
+    attempt = tonumber(attempts or '0') + 1,
+    stacks = stacks,
+    last_end = last_end,
+    events = events,
+    event_start = events and event_start('ended', name, tags, group),
+    parent = parent and cjson.decode(parent),
+    deduplication = deduplication,
+    next_job = deduplication and read_next_job(deduplication),
+  }
+end
+
+local function store_end(task, status, ending, at)
+  local record = '{"attempt":' .. task.attempt .. ',"startedAt":' .. at .. ',"endedAt":' .. at .. ','
+  append_stack(task.job, task.stacks, record .. string.sub(ending.record, 2) .. '\n' .. ending.reason)
+  redis.call('HSET', task.job, 'failedReason', ending.reason, 'finishedOn', at)
+  redis.call('HDEL', task.job, 'defa')
+  enter_failed(base, task.id, status, at)
+  redis.call('ZREM', base .. 'expiries', task.id)
+  redis.call('HDEL', base .. 'cancelling', task.id)
+end
+
+local function add_end_event(task, status, record)
+  local ended = decode_json(record)
+  local error = cjson.encode({ code = ended.reason, message = ended.message or '' })
+  local by = ended.by and ',"by":' .. cjson.encode(ended.by) or ''
+  local rest = ',"outcome":"' .. OUTCOMES[status] .. '","error":' .. error .. by .. ',"status":"' .. status .. '"}'
+  add_task_event(base, task.id, task.events, task.event_start .. rest)
+end
+
+local function add_failed_event(id, place, reason)
+  max_events = max_events or redis.call('HGET', base .. 'meta', 'opts.maxLenEvents') or MAX_BULLMQ_EVENTS
+  local stream, from = base .. 'events', place == 'delayed' and 'delayed' or 'waiting'
+  local event = { 'event', 'failed', 'jobId', id, 'failedReason', reason, 'prev', from }
+  redis.call('XADD', stream, 'MAXLEN', '~', max_events, '*', unpack(event))
+end
+
+local function end_task(task, place, status, ending)
+  local id, at = task.id, whole(math.max(tonumber(ending.at), task.last_end))
+  if task.deduplication then
+    end_deduplicated(id, task.deduplication, task.next_job, at)
+  end
+  if task.parent then
+    report_to_parent(task.parent, task.job, ending.reason, at)
+  end
+  local is_unkept = charge(base, task.job, -1) and write_outbox(base, id, status)
+  store_end(task, status, ending, at)
+  add_failed_event(id, place, ending.reason)
+  if counts_metrics == nil then
+    counts_metrics = has_metrics(base)
+  end
+  if counts_metrics then
+    count_failed(base, at)
+  end
+  if task.events then
+    add_end_event(task, status, ending.record)
+  end
+  has_taken = has_taken or place ~= 'delayed'
+  if is_unkept then
+    remove_ended_task(base, status, id)
+  end
+end
+
+local function note_drained()
+  if
+    not has_taken
+    or redis.call('EXISTS', base .. 'wait', base .. 'active', base .. 'prioritized', base .. 'lanes') > 0
+  then
+    return
+  end
+  redis.call('XADD', base .. 'events', '*', 'event', 'drained')
+end

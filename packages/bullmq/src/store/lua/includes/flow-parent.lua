@@ -1,0 +1,71 @@
+-- What the end of a child of a BullMQ flow means for its parent, unless the child is completed.
+--
+-- report_to_parent(parent, child, reason, at)  `parent` is the child's field of that name, decoded, `child` is the child's key, and `at` is
+--                                              the time of its end, in ms since 1970
+--
+-- BullMQ stores the child's options with it, and the first one that is set decides. Without any of them, the parent waits on.
+--
+--   fpof  the parent starts at once, and fails because it has the field `defa`, even if it does not wait for its children
+--   cpof  the parent starts at once, and finds the reason among those of its failed children
+--   idof  the parent finds the reason there, and starts when it waits for no other child
+--   rdof  the same, but without the reason
+--- @include bullmq-job
+
+-- Lets a parent start that has waited. Only Bullpen's queues, whose keys begin with a hash tag, have a set for each status.
+local function start_parent(home, id, at)
+  local priority, delay, attempts = unpack(redis.call('HMGET', home .. id, 'priority', 'delay', 'atm'))
+  delay = tonumber(delay) or 0
+  local part = (tonumber(attempts) or 0) > 0 and 'retrying' or 'scheduled'
+  place_job(home, id, {
+    due = delay > 0 and at + delay or nil,
+    part = string.find(home, '^%b{}:[^:]+:$') and part or nil,
+    priority = tonumber(priority) or 0,
+    to_head = true,
+    from = 'waiting-children',
+  })
+end
+
+local function resume_parent(home, id, at)
+  if redis.call('EXISTS', home .. id) == 1 and redis.call('ZREM', home .. 'waiting-children', id) == 1 then
+    start_parent(home, id, at)
+  end
+end
+
+local function fail_parent(home, id, child, at)
+  local job = home .. id
+  if redis.call('EXISTS', job) == 0 then
+    return
+  end
+  local waits = redis.call('ZREM', home .. 'waiting-children', id) == 1
+  if not waits and redis.call('ZREM', home .. 'delayed', id) == 1 then
+    redis.call('ZREM', home .. 'scheduled', id)
+    redis.call('ZREM', home .. 'retrying', id)
+    redis.call('HSET', job, 'delay', '0')
+    waits = true
+  end
+  if waits or not redis.call('ZSCORE', home .. 'failed', id) then
+    redis.call('HSET', job, 'defa', 'child ' .. child .. ' failed')
+  end
+  if waits then
+    start_parent(home, id, at)
+  end
+end
+
+local function report_to_parent(parent, child, reason, at)
+  local home, id = parent.queueKey .. ':', parent.id
+  local job = home .. id
+  local is_told = parent.fpof or parent.cpof or parent.idof or parent.rdof
+  if not is_told or redis.call('SREM', job .. ':dependencies', child) == 0 then
+    return
+  end
+  if parent.fpof then
+    redis.call('ZADD', job .. ':unsuccessful', at, child)
+    return fail_parent(home, id, child, at)
+  end
+  if parent.cpof or parent.idof then
+    redis.call('HSET', job .. ':failed', child, reason)
+  end
+  if parent.cpof or redis.call('EXISTS', job .. ':dependencies') == 0 then
+    resume_parent(home, id, at)
+  end
+end
