@@ -1,7 +1,7 @@
 // What the end of a task that no worker runs means for BullMQ's features is what the end of a failed job means in BullMQ itself.
 import { randomUUID } from 'node:crypto'
 import type { TaskId } from '@bullpen/contract'
-import { FlowProducer, Job, type JobsOptions, Queue } from 'bullmq'
+import { FlowProducer, Job, type JobsOptions, MetricsTime, Queue } from 'bullmq'
 import { Redis } from 'ioredis'
 import { describe, expect, inject, it, onTestFinished } from 'vitest'
 import { attach } from '../attach.ts'
@@ -35,10 +35,12 @@ const ENDS: Readonly<Record<'bullmq' | 'bullpen', (stage: Stage, id: string) => 
     // The token 0 stands for no lock.
     await job.moveToFailed(new Error(REASON), '0')
   },
-  bullpen({ redis, keys }, id) {
-    const by = { by: '', process: 'test' }
-    return cancelById(redis, keys, { request: 'once', id: id as TaskId, stoppable: true, now: Date.now(), ...by })
-  },
+  bullpen: (one, id) => cancel(one, id, Date.now()),
+}
+
+function cancel({ redis, keys }: Stage, id: string, now: number): Promise<unknown> {
+  const by = { by: '', process: 'test' }
+  return cancelById(redis, keys, { request: id, id: id as TaskId, stoppable: true, now, ...by })
 }
 
 /** Times differ, and ids that BullMQ has made up. */
@@ -46,7 +48,7 @@ const IGNORED = /\b1[5-9]\d{11}(\.\d+)?\b|\b[5-9]\d{15}\b|\d+-\d+/g
 
 /** What Redis holds except what Bullpen stores beyond BullMQ, and what says that the job `ended` has failed. */
 async function left({ namespace, redis, keys }: Stage, ended: string): Promise<Record<string, unknown>> {
-  const own = [keys.job(ended), keys.failed, keys.dead, keys.cancelled, keys.cancelReply('once'), keys.totals]
+  const own = [keys.job(ended), keys.failed, keys.dead, keys.cancelled, keys.cancelReply(ended), keys.totals]
   const found: Record<string, unknown> = {}
   const names = await redis.keys(`*${namespace}*`)
   // A job that has failed is in the index of dead tasks.
@@ -188,5 +190,31 @@ describe('a job with a deduplication id', () => {
     })
     expect(found).toHaveProperty(['{ns.q}:q:de:one'])
     expect(found).not.toHaveProperty(['{ns.q}:q:dn:one'])
+  })
+})
+
+describe('BullMQ’s metrics', () => {
+  it('list the minutes since the last end that was listed', async () => {
+    const one = stage()
+    const { redis, keys, queue } = one
+    await redis.hset(keys.metricsFailed, { count: 5, prevTS: 600_000, prevCount: 3 })
+    await redis.rpush(keys.metricsFailedData, 9, 8)
+    for (const jobId of ['a', 'b']) {
+      await queue.add('x', {}, { jobId })
+      await cancel(one, jobId, 900_000)
+    }
+    expect(await redis.lrange(keys.metricsFailedData, 0, -1)).toEqual(['0', '0', '0', '0', '2', '9', '8'])
+    expect(await redis.hgetall(keys.metricsFailed)).toEqual({ count: '7', prevTS: '900000', prevCount: '5' })
+  })
+
+  it('list no more minutes than BullMQ does', async () => {
+    const one = stage()
+    const { redis, keys, queue } = one
+    await redis.hset(keys.metricsFailed, { count: 2, prevTS: 0, prevCount: 0 })
+    await queue.add('x', {}, { jobId: 'a' })
+    await cancel(one, 'a', (MetricsTime.ONE_MONTH + 5) * 60_000)
+    const minutes = await redis.lrange(keys.metricsFailedData, 0, -1)
+    expect(minutes).toHaveLength(MetricsTime.ONE_MONTH)
+    expect(minutes.at(-1)).toBe('2')
   })
 })
