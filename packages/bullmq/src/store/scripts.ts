@@ -838,6 +838,49 @@ end
 `
 
 export const REMOVE_ENDED = `
+local function whole(number)
+  return string.format('%.0f', number)
+end
+local function micros()
+  local time = redis.call('TIME')
+  return time[1] * 1000000 + time[2]
+end
+local function millis()
+  return math.floor(micros() / 1000)
+end
+local JOB_DUE_STEP, JOB_PRIORITY_STEP = 0x1000, 0x100000000
+local function delay_job(home, id, due, part)
+  local least, most = due * JOB_DUE_STEP, (due + 1) * JOB_DUE_STEP - 1
+  local last = redis.call('ZREVRANGEBYSCORE', home .. 'delayed', whole(most), whole(least), 'WITHSCORES', 'LIMIT', 0, 1)
+  local score = whole(last[2] and math.min(last[2] + 1, most) or least)
+  redis.call('ZADD', home .. 'delayed', score, id)
+  if part then
+    redis.call('ZADD', home .. part, score, id)
+  end
+  redis.call('XADD', home .. 'events', '*', 'event', 'delayed', 'jobId', id, 'delay', whole(due))
+  local next_due = redis.call('ZRANGE', home .. 'delayed', 0, 0, 'WITHSCORES')[2]
+  redis.call('ZADD', home .. 'marker', whole(math.floor(next_due / JOB_DUE_STEP)), '1')
+end
+local function may_start_job(home)
+  local paused, concurrency = unpack(redis.call('HMGET', home .. 'meta', 'paused', 'concurrency'))
+  return not paused and not (concurrency and redis.call('LLEN', home .. 'active') >= tonumber(concurrency))
+end
+local function place_job(home, id, job)
+  if job.due then
+    return delay_job(home, id, job.due, job.part)
+  end
+  if job.priority > 0 then
+    local order = redis.call('INCR', home .. 'pc') % JOB_PRIORITY_STEP
+    redis.call('ZADD', home .. 'prioritized', whole(job.priority * JOB_PRIORITY_STEP + order), id)
+  else
+    redis.call(job.to_head and 'RPUSH' or 'LPUSH', home .. 'wait', id)
+  end
+  if may_start_job(home) then
+    redis.call('ZADD', home .. 'marker', '0', '0')
+  end
+  local from = job.from and { 'prev', job.from } or {}
+  redis.call('XADD', home .. 'events', '*', 'event', 'waiting', 'jobId', id, unpack(from))
+end
 local MAX_FINGERPRINTS = 1000
 local OTHER = '{"state":"","code":"other","message":"errors after the first 1000 kinds"}'
 local function enter_fingerprint(home, id, score, given)
@@ -884,16 +927,6 @@ local function leave_failed(base, id)
     redis.call('ZREM', base .. part, id)
   end
   return redis.call('ZREM', base .. 'failed', id) == 1
-end
-local function whole(number)
-  return string.format('%.0f', number)
-end
-local function micros()
-  local time = redis.call('TIME')
-  return time[1] * 1000000 + time[2]
-end
-local function millis()
-  return math.floor(micros() / 1000)
 end
 local REPEATS_WITHIN_MS = 20000
 local TRIM_AT_ONCE = 1000
@@ -957,11 +990,7 @@ local function leave_parent(job)
   if redis.call('ZREM', home .. 'waiting-children', id) == 0 then
     return
   end
-  redis.call('RPUSH', home .. 'wait', id)
-  if redis.call('HEXISTS', home .. 'meta', 'paused') == 0 then
-    redis.call('ZADD', home .. 'marker', '0', '0')
-  end
-  redis.call('XADD', home .. 'events', '*', 'event', 'waiting', 'jobId', id, 'prev', 'waiting-children')
+  place_job(home, id, { priority = 0, to_head = true, from = 'waiting-children' })
 end
 local function remove_ended_task(base, status, id)
   if status == 'completed' then
@@ -2326,11 +2355,7 @@ local function leave_parent(job)
   if redis.call('ZREM', home .. 'waiting-children', id) == 0 then
     return
   end
-  redis.call('RPUSH', home .. 'wait', id)
-  if redis.call('HEXISTS', home .. 'meta', 'paused') == 0 then
-    redis.call('ZADD', home .. 'marker', '0', '0')
-  end
-  redis.call('XADD', home .. 'events', '*', 'event', 'waiting', 'jobId', id, 'prev', 'waiting-children')
+  place_job(home, id, { priority = 0, to_head = true, from = 'waiting-children' })
 end
 local function remove_ended_task(base, status, id)
   if status == 'completed' then
@@ -3328,11 +3353,7 @@ local function leave_parent(job)
   if redis.call('ZREM', home .. 'waiting-children', id) == 0 then
     return
   end
-  redis.call('RPUSH', home .. 'wait', id)
-  if redis.call('HEXISTS', home .. 'meta', 'paused') == 0 then
-    redis.call('ZADD', home .. 'marker', '0', '0')
-  end
-  redis.call('XADD', home .. 'events', '*', 'event', 'waiting', 'jobId', id, 'prev', 'waiting-children')
+  place_job(home, id, { priority = 0, to_head = true, from = 'waiting-children' })
 end
 local function remove_ended_task(base, status, id)
   if status == 'completed' then
@@ -3834,6 +3855,49 @@ local function rank_in(set, score, id)
   end
   return first
 end
+local function whole(number)
+  return string.format('%.0f', number)
+end
+local function micros()
+  local time = redis.call('TIME')
+  return time[1] * 1000000 + time[2]
+end
+local function millis()
+  return math.floor(micros() / 1000)
+end
+local JOB_DUE_STEP, JOB_PRIORITY_STEP = 0x1000, 0x100000000
+local function delay_job(home, id, due, part)
+  local least, most = due * JOB_DUE_STEP, (due + 1) * JOB_DUE_STEP - 1
+  local last = redis.call('ZREVRANGEBYSCORE', home .. 'delayed', whole(most), whole(least), 'WITHSCORES', 'LIMIT', 0, 1)
+  local score = whole(last[2] and math.min(last[2] + 1, most) or least)
+  redis.call('ZADD', home .. 'delayed', score, id)
+  if part then
+    redis.call('ZADD', home .. part, score, id)
+  end
+  redis.call('XADD', home .. 'events', '*', 'event', 'delayed', 'jobId', id, 'delay', whole(due))
+  local next_due = redis.call('ZRANGE', home .. 'delayed', 0, 0, 'WITHSCORES')[2]
+  redis.call('ZADD', home .. 'marker', whole(math.floor(next_due / JOB_DUE_STEP)), '1')
+end
+local function may_start_job(home)
+  local paused, concurrency = unpack(redis.call('HMGET', home .. 'meta', 'paused', 'concurrency'))
+  return not paused and not (concurrency and redis.call('LLEN', home .. 'active') >= tonumber(concurrency))
+end
+local function place_job(home, id, job)
+  if job.due then
+    return delay_job(home, id, job.due, job.part)
+  end
+  if job.priority > 0 then
+    local order = redis.call('INCR', home .. 'pc') % JOB_PRIORITY_STEP
+    redis.call('ZADD', home .. 'prioritized', whole(job.priority * JOB_PRIORITY_STEP + order), id)
+  else
+    redis.call(job.to_head and 'RPUSH' or 'LPUSH', home .. 'wait', id)
+  end
+  if may_start_job(home) then
+    redis.call('ZADD', home .. 'marker', '0', '0')
+  end
+  local from = job.from and { 'prev', job.from } or {}
+  redis.call('XADD', home .. 'events', '*', 'event', 'waiting', 'jobId', id, unpack(from))
+end
 local MAX_FINGERPRINTS = 1000
 local OTHER = '{"state":"","code":"other","message":"errors after the first 1000 kinds"}'
 local function enter_fingerprint(home, id, score, given)
@@ -3880,16 +3944,6 @@ local function leave_failed(base, id)
     redis.call('ZREM', base .. part, id)
   end
   return redis.call('ZREM', base .. 'failed', id) == 1
-end
-local function whole(number)
-  return string.format('%.0f', number)
-end
-local function micros()
-  local time = redis.call('TIME')
-  return time[1] * 1000000 + time[2]
-end
-local function millis()
-  return math.floor(micros() / 1000)
 end
 local REPEATS_WITHIN_MS = 20000
 local TRIM_AT_ONCE = 1000
@@ -3953,11 +4007,7 @@ local function leave_parent(job)
   if redis.call('ZREM', home .. 'waiting-children', id) == 0 then
     return
   end
-  redis.call('RPUSH', home .. 'wait', id)
-  if redis.call('HEXISTS', home .. 'meta', 'paused') == 0 then
-    redis.call('ZADD', home .. 'marker', '0', '0')
-  end
-  redis.call('XADD', home .. 'events', '*', 'event', 'waiting', 'jobId', id, 'prev', 'waiting-children')
+  place_job(home, id, { priority = 0, to_head = true, from = 'waiting-children' })
 end
 local function remove_ended_task(base, status, id)
   if status == 'completed' then
@@ -4459,6 +4509,49 @@ export const deleteTaskScript = luaScript<'job' | 'dead', 'base' | 'id', DeadTas
   lua: `#!lua flags=allow-oom
 local job, dead = KEYS[1], KEYS[2]
 local base, id = ARGV[1], ARGV[2]
+local function whole(number)
+  return string.format('%.0f', number)
+end
+local function micros()
+  local time = redis.call('TIME')
+  return time[1] * 1000000 + time[2]
+end
+local function millis()
+  return math.floor(micros() / 1000)
+end
+local JOB_DUE_STEP, JOB_PRIORITY_STEP = 0x1000, 0x100000000
+local function delay_job(home, id, due, part)
+  local least, most = due * JOB_DUE_STEP, (due + 1) * JOB_DUE_STEP - 1
+  local last = redis.call('ZREVRANGEBYSCORE', home .. 'delayed', whole(most), whole(least), 'WITHSCORES', 'LIMIT', 0, 1)
+  local score = whole(last[2] and math.min(last[2] + 1, most) or least)
+  redis.call('ZADD', home .. 'delayed', score, id)
+  if part then
+    redis.call('ZADD', home .. part, score, id)
+  end
+  redis.call('XADD', home .. 'events', '*', 'event', 'delayed', 'jobId', id, 'delay', whole(due))
+  local next_due = redis.call('ZRANGE', home .. 'delayed', 0, 0, 'WITHSCORES')[2]
+  redis.call('ZADD', home .. 'marker', whole(math.floor(next_due / JOB_DUE_STEP)), '1')
+end
+local function may_start_job(home)
+  local paused, concurrency = unpack(redis.call('HMGET', home .. 'meta', 'paused', 'concurrency'))
+  return not paused and not (concurrency and redis.call('LLEN', home .. 'active') >= tonumber(concurrency))
+end
+local function place_job(home, id, job)
+  if job.due then
+    return delay_job(home, id, job.due, job.part)
+  end
+  if job.priority > 0 then
+    local order = redis.call('INCR', home .. 'pc') % JOB_PRIORITY_STEP
+    redis.call('ZADD', home .. 'prioritized', whole(job.priority * JOB_PRIORITY_STEP + order), id)
+  else
+    redis.call(job.to_head and 'RPUSH' or 'LPUSH', home .. 'wait', id)
+  end
+  if may_start_job(home) then
+    redis.call('ZADD', home .. 'marker', '0', '0')
+  end
+  local from = job.from and { 'prev', job.from } or {}
+  redis.call('XADD', home .. 'events', '*', 'event', 'waiting', 'jobId', id, unpack(from))
+end
 local MAX_FINGERPRINTS = 1000
 local OTHER = '{"state":"","code":"other","message":"errors after the first 1000 kinds"}'
 local function enter_fingerprint(home, id, score, given)
@@ -4505,16 +4598,6 @@ local function leave_failed(base, id)
     redis.call('ZREM', base .. part, id)
   end
   return redis.call('ZREM', base .. 'failed', id) == 1
-end
-local function whole(number)
-  return string.format('%.0f', number)
-end
-local function micros()
-  local time = redis.call('TIME')
-  return time[1] * 1000000 + time[2]
-end
-local function millis()
-  return math.floor(micros() / 1000)
 end
 local REPEATS_WITHIN_MS = 20000
 local TRIM_AT_ONCE = 1000
@@ -4578,11 +4661,7 @@ local function leave_parent(job)
   if redis.call('ZREM', home .. 'waiting-children', id) == 0 then
     return
   end
-  redis.call('RPUSH', home .. 'wait', id)
-  if redis.call('HEXISTS', home .. 'meta', 'paused') == 0 then
-    redis.call('ZADD', home .. 'marker', '0', '0')
-  end
-  redis.call('XADD', home .. 'events', '*', 'event', 'waiting', 'jobId', id, 'prev', 'waiting-children')
+  place_job(home, id, { priority = 0, to_head = true, from = 'waiting-children' })
 end
 local function remove_ended_task(base, status, id)
   if status == 'completed' then
@@ -7742,11 +7821,7 @@ local function leave_parent(job)
   if redis.call('ZREM', home .. 'waiting-children', id) == 0 then
     return
   end
-  redis.call('RPUSH', home .. 'wait', id)
-  if redis.call('HEXISTS', home .. 'meta', 'paused') == 0 then
-    redis.call('ZADD', home .. 'marker', '0', '0')
-  end
-  redis.call('XADD', home .. 'events', '*', 'event', 'waiting', 'jobId', id, 'prev', 'waiting-children')
+  place_job(home, id, { priority = 0, to_head = true, from = 'waiting-children' })
 end
 local function remove_ended_task(base, status, id)
   if status == 'completed' then
@@ -7964,6 +8039,49 @@ local function is_deposed(leader, fencing)
   end
   return false
 end
+local function whole(number)
+  return string.format('%.0f', number)
+end
+local function micros()
+  local time = redis.call('TIME')
+  return time[1] * 1000000 + time[2]
+end
+local function millis()
+  return math.floor(micros() / 1000)
+end
+local JOB_DUE_STEP, JOB_PRIORITY_STEP = 0x1000, 0x100000000
+local function delay_job(home, id, due, part)
+  local least, most = due * JOB_DUE_STEP, (due + 1) * JOB_DUE_STEP - 1
+  local last = redis.call('ZREVRANGEBYSCORE', home .. 'delayed', whole(most), whole(least), 'WITHSCORES', 'LIMIT', 0, 1)
+  local score = whole(last[2] and math.min(last[2] + 1, most) or least)
+  redis.call('ZADD', home .. 'delayed', score, id)
+  if part then
+    redis.call('ZADD', home .. part, score, id)
+  end
+  redis.call('XADD', home .. 'events', '*', 'event', 'delayed', 'jobId', id, 'delay', whole(due))
+  local next_due = redis.call('ZRANGE', home .. 'delayed', 0, 0, 'WITHSCORES')[2]
+  redis.call('ZADD', home .. 'marker', whole(math.floor(next_due / JOB_DUE_STEP)), '1')
+end
+local function may_start_job(home)
+  local paused, concurrency = unpack(redis.call('HMGET', home .. 'meta', 'paused', 'concurrency'))
+  return not paused and not (concurrency and redis.call('LLEN', home .. 'active') >= tonumber(concurrency))
+end
+local function place_job(home, id, job)
+  if job.due then
+    return delay_job(home, id, job.due, job.part)
+  end
+  if job.priority > 0 then
+    local order = redis.call('INCR', home .. 'pc') % JOB_PRIORITY_STEP
+    redis.call('ZADD', home .. 'prioritized', whole(job.priority * JOB_PRIORITY_STEP + order), id)
+  else
+    redis.call(job.to_head and 'RPUSH' or 'LPUSH', home .. 'wait', id)
+  end
+  if may_start_job(home) then
+    redis.call('ZADD', home .. 'marker', '0', '0')
+  end
+  local from = job.from and { 'prev', job.from } or {}
+  redis.call('XADD', home .. 'events', '*', 'event', 'waiting', 'jobId', id, unpack(from))
+end
 local MAX_FINGERPRINTS = 1000
 local OTHER = '{"state":"","code":"other","message":"errors after the first 1000 kinds"}'
 local function enter_fingerprint(home, id, score, given)
@@ -8010,16 +8128,6 @@ local function leave_failed(base, id)
     redis.call('ZREM', base .. part, id)
   end
   return redis.call('ZREM', base .. 'failed', id) == 1
-end
-local function whole(number)
-  return string.format('%.0f', number)
-end
-local function micros()
-  local time = redis.call('TIME')
-  return time[1] * 1000000 + time[2]
-end
-local function millis()
-  return math.floor(micros() / 1000)
 end
 local REPEATS_WITHIN_MS = 20000
 local TRIM_AT_ONCE = 1000
@@ -8083,11 +8191,7 @@ local function leave_parent(job)
   if redis.call('ZREM', home .. 'waiting-children', id) == 0 then
     return
   end
-  redis.call('RPUSH', home .. 'wait', id)
-  if redis.call('HEXISTS', home .. 'meta', 'paused') == 0 then
-    redis.call('ZADD', home .. 'marker', '0', '0')
-  end
-  redis.call('XADD', home .. 'events', '*', 'event', 'waiting', 'jobId', id, 'prev', 'waiting-children')
+  place_job(home, id, { priority = 0, to_head = true, from = 'waiting-children' })
 end
 local function remove_ended_task(base, status, id)
   if status == 'completed' then

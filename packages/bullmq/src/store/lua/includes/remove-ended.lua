@@ -8,6 +8,7 @@
 --
 -- A failed child of a flow stays among the dependencies of its parent, unless the child's options say otherwise. When BullMQ removes such a
 -- child, the parent no longer waits for it. Nor does it here, because it would otherwise wait forever for a task that no longer exists.
+--- @include bullmq-job
 --- @include failed-set
 --- @include delete-job
 
@@ -21,11 +22,7 @@ local function leave_parent(job)
   if redis.call('ZREM', home .. 'waiting-children', id) == 0 then
     return
   end
-  redis.call('RPUSH', home .. 'wait', id)
-  if redis.call('HEXISTS', home .. 'meta', 'paused') == 0 then
-    redis.call('ZADD', home .. 'marker', '0', '0')
-  end
-  redis.call('XADD', home .. 'events', '*', 'event', 'waiting', 'jobId', id, 'prev', 'waiting-children')
+  place_job(home, id, { priority = 0, to_head = true, from = 'waiting-children' })
 end
 
 local function remove_ended_task(base, status, id)
