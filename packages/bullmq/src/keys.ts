@@ -173,22 +173,22 @@ export function queueKeys(namespace: string, queue: string) {
     deadProgress: (id: string) => `${base}:dead-progress:${id}`,
     /** List: the ids of the newest 1,000 requests for dead tasks by filter, newest first. */
     deadRequestIds: `${base}:dead-request-ids`,
-    /** List: the waiting tasks of this lane that have no priority (internals/turns/lanes.ts). */
+    /** List: the waiting tasks of this lane that have no priority (store/lua/includes/lanes.lua). */
     lane: (name: string) => `${base}:lane:${name}`,
     /** Sorted set: the waiting tasks of this lane that have a priority. */
     lanePriorities: (name: string) => `${base}:lane-priorities:${name}`,
     /** Sorted set: the lanes that have waiting tasks, in the order in which they received the first of them. */
     lanes: `${base}:lanes`,
-    /** Sorted set: the lanes by their pass. The smallest one starts the next task (internals/turns/turn-steps.ts). */
+    /** Sorted set: the lanes by their pass. The smallest one starts the next task (store/lua/includes/turns.lua). */
     turns: `${base}:turns`,
     /**
      * Hash: how many tasks wait in lanes (`waiting`), a counter (`order`), the pass of tasks without a key (`pass`), and that of the last
      * turn after which a lane was blocked (`time`).
      */
     turnState: `${base}:turn-state`,
-    /** Hash: the limits of all concurrency keys (`concurrency`) and of single ones (internals/turns/key-concurrency.ts). */
+    /** Hash: the limits of all concurrency keys (`concurrency`) and of single ones (store/lua/includes/key-limits.lua). */
     keyLimits: `${base}:key-limits`,
-    /** Hash: the capacities of the queue's limiters, by their names (internals/turns/limiters/limiter-steps.ts). */
+    /** Hash: the capacities of the queue's limiters, by their names (store/lua/includes/limiters.lua). */
     capacities: `${base}:capacities`,
     /** Sorted set: how much of each limiter the active tasks hold. */
     inUse: `${base}:in-use`,
@@ -204,10 +204,10 @@ export function queueKeys(namespace: string, queue: string) {
     blockedLanes: `${base}:blocked-lanes`,
     /**
      * Sorted set: the blocked lanes whose keys have used up their rates or are throttled, by when they may start a task
-     * (internals/turns/key-rate.ts).
+     * (store/lua/includes/blocked-lanes.lua).
      */
     laneTimes: `${base}:lane-times`,
-    /** Sorted set: the concurrency keys that a handler has throttled, by when they may start a task (internals/turns/key-throttle.ts). */
+    /** Sorted set: the concurrency keys that a handler has throttled, by when they may start a task (store/lua/includes/key-limits.lua). */
     keyThrottles: `${base}:key-throttles`,
     /** String: until when the rate of this concurrency key is used up. Expires then. */
     keyRate: (key: string) => `${base}:key-rate:${key}`,

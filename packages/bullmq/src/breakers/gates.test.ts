@@ -6,8 +6,8 @@ import { applySettings } from '../fleet/queue-settings.ts'
 import { QUEUE } from '../internals/index-model/worker.fixture.ts'
 import { NEEDS_MARK } from '../internals/turns/limiters/needs.ts'
 import { NO_KEY, stage } from '../internals/turns/stage.fixture.ts'
-import { countActiveScript } from '../scripts/leader/count-active.ts'
 import { runnerOn, runScript } from '../scripts/script.ts'
+import { countActiveScript } from '../store/scripts.ts'
 import { defineBreakers } from './stored-breaker.ts'
 
 /** More lanes than a fetch lets take turns again. */

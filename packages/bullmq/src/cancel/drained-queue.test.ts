@@ -12,9 +12,8 @@ import { openFleet } from '../fleet/fleet.ts'
 import { scriptProxy } from '../internals/index-model/script-proxy.fixture.ts'
 import { queueKeys } from '../keys.ts'
 import { surveyQueue } from '../leader/survey.ts'
-import { applySettingsScript } from '../scripts/fleet/apply-settings.ts'
 import { setup, short, silent } from '../setup.fixture.ts'
-import { announceCommandScript } from '../store/scripts.ts'
+import { announceCommandScript, applySettingsScript } from '../store/scripts.ts'
 import { cancelDrained } from './drained-queue.ts'
 
 const DRAIN = { id: 'd1', spec: { action: 'drain', queue: 'rig', mode: 'hard' }, by: 'ann' } as const

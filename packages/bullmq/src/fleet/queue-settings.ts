@@ -25,8 +25,8 @@ import {
 import { addLimiterReads, decodeLimiters } from '../internals/turns/limiters/limiter-reads.ts'
 import type { QueueKeys } from '../keys.ts'
 import { CLOSED_BY_OUTBOX } from '../outbox/outbox-bounds.ts'
-import { applySettingsScript } from '../scripts/fleet/apply-settings.ts'
 import { type Commander, runScript } from '../scripts/script.ts'
+import { applySettingsScript } from '../store/scripts.ts'
 
 export interface StoredCommand {
   readonly id: string

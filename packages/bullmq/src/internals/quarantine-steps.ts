@@ -11,7 +11,6 @@
 // - `waits`: set while the task is in the delayed set because a worker had no place for it. When it is due, it returns to the head
 //   of the queue, so that it keeps its turn.
 import { DELAYED_SCORE_STEP } from './status/places.ts'
-import { enterLane } from './turns/lanes.ts'
 
 /**
  * Counts a death of the lost task `id`, unless its process lives, or the task was quarantined and did not run in the worker's process. If
@@ -61,7 +60,7 @@ const PROMOTION =
 
 /**
  * Returns the text with each promotion changed, so that a job with the field `waits` returns to the head of the queue, or before
- * the jobs of its priority, and so that a job with the field `lane` goes to its lane (turns/lanes.ts). One command reads all fields, so
+ * the jobs of its priority, and so that a job with the field `lane` goes to its lane (turns/turn-steps.ts). One command reads all fields, so
  * a promotion takes Redis no longer than before.
  */
 export function withReturns(text: string): string {
@@ -69,7 +68,7 @@ export function withReturns(text: string): string {
     PROMOTION,
     (_, when: string, otherwise: string) => `local fields = rcall("HMGET", jobKey, "priority", "waits", "lane")
             local priority, returns, lane = tonumber(fields[1]) or 0, fields[2], fields[3]
-            if returns then rcall("HDEL", jobKey, "waits") end${when}if lane then${enterLane({ lane: 'lane', id: 'jobId', toHead: 'returns', priority: '0' })}
+            if returns then rcall("HDEL", jobKey, "waits") end${when}if lane then turns().enter_lane(lane, jobId, 0, returns)
                 else rcall(returns and "RPUSH" or "LPUSH", targetKey, jobId) end${otherwise}returns and priority * 0x100000000 or getPriorityScore(priority, priorityCounterKey)`,
   )
 }

@@ -65,6 +65,7 @@ local compareEveryMs, countEveryMs, scheduleHorizonMs = ARGV[6], ARGV[7], ARGV[8
 local throttleMark, outboxMark = ARGV[9], ARGV[10]
 --- @include fence
 --- @include queue-chores
+--- @include forget-turns
 
 if is_deposed(leader, fencing) then
   return { tonumber(redis.call('GET', leader)), {} }

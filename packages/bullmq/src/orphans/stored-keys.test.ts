@@ -19,10 +19,9 @@ import { capacitySetting, keyLimitSettings } from '../internals/turns/key-limits
 import { setLimits } from '../internals/turns/set-limits.fixture.ts'
 import { prefixOf, queueKeys, runChannels, runKeys } from '../keys.ts'
 import { openQueues } from '../outbox/outbox.fixture.ts'
-import { throttleKey } from '../scripts/queue/throttle-key.ts'
 import { runnerOn, runScript } from '../scripts/script.ts'
 import { long, setup, short, silent } from '../setup.fixture.ts'
-import { endRunTasksScript, noteLostScript } from '../store/scripts.ts'
+import { endRunTasksScript, noteLostScript, throttleKeyScript } from '../store/scripts.ts'
 import { GROUP_KEYS, NAMESPACE_KEYS, QUEUE_KEYS, RUN_KEYS } from './key-table.ts'
 import { patternOf, suspectOf } from './stored-key.ts'
 
@@ -216,7 +215,7 @@ it('tasks of a concurrency key that is limited', async () => {
     const active = await redis.lrange(keys.active, 0, 0)
     return active.length > 0 && active
   })
-  await runScript(redis, throttleKey, { job: keys.job(id) }, { base: keys.base, duration: 60_000 })
+  await runScript(redis, throttleKeyScript, { job: keys.job(id) }, { base: keys.base, duration: 60_000 })
   await has('key-limits', 'active-by-key', 'blocked-lanes', 'lane-times', 'key-rate:<concurrency key>', 'key-throttles')
   gate.resolve()
 })

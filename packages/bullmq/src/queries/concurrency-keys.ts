@@ -1,13 +1,13 @@
 // Reads the concurrency keys of a queue: a single one, or those with the most waiting or active tasks, page by page.
-import { BullpenError } from '@bullpen/contract'
+import { BullpenError, type KeyBlock, type LimitSource } from '@bullpen/contract'
 import { KEY_ORDERS } from '@bullpen/contract/internal'
-import type { KeyListQuery, KeyPage, KeyQuery, KeyState } from '@bullpen/engine/internal'
+import type { KeyLimit, KeyListQuery, KeyPage, KeyQuery, KeyState } from '@bullpen/engine/internal'
 import { z } from 'zod'
 import { parseJson } from '../codec.ts'
+import { decodeStartRate } from '../internals/turns/key-limits.ts'
 import type { QueueKeys } from '../keys.ts'
-import { describeKeys } from '../scripts/queue/describe-keys.ts'
 import { type Commander, runScript } from '../scripts/script.ts'
-import { countActiveLanesScript, rankLanesScript, sortedSetPageScript } from '../store/scripts.ts'
+import { countActiveLanesScript, describeKeysScript, rankLanesScript, sortedSetPageScript } from '../store/scripts.ts'
 
 /** How many lanes or tasks one script examines. A lane takes two commands, and a task one. */
 const SCAN = 1_000
@@ -78,7 +78,9 @@ async function describe(
   active: CountsByKey | undefined,
   waiting: CountsByKey | undefined,
 ): Promise<Omit<KeyPage, 'next' | 'exact'>> {
-  const { keys: states, ...page } = await call(() => runScript(redis, describeKeys, keys, { base: keys.base }, names))
+  const [now, waitingKeys, waitingTasks, states] = await call(() =>
+    runScript(redis, describeKeysScript, keys, { base: keys.base }, names),
+  )
   const countOf = (key: string, counted: number): number =>
     active === undefined ? counted : (active.counts.get(key) ?? 0)
   const countsOf = (
@@ -89,16 +91,49 @@ async function describe(
     active: countOf(key, state.active),
   })
   return {
-    ...page,
+    now: Number(now),
+    waitingKeys,
+    waitingTasks: Number(waitingTasks),
     ...(waiting !== undefined && {
       waitingKeys: waiting.counts.size,
       waitingTasks: [...waiting.counts.values()].reduce((sum, count) => sum + count, 0),
     }),
     keys: names.flatMap((key, i) => {
       const state = states[i]
-      return state === undefined ? [] : [{ ...state, key, ...countsOf(key, state) }]
+      if (state === undefined) return []
+      const decoded = decodeKey(state)
+      return [{ ...decoded, key, ...countsOf(key, decoded) }]
     }),
   }
+}
+
+type StoredLimit = [] | [value: string, isOwn: 0 | 1, source: LimitSource]
+
+/** What describe-keys.lua returns of a key. */
+export type StoredKey = [
+  waiting: number,
+  active: number,
+  concurrency: StoredLimit,
+  rate: StoredLimit,
+  blocks: KeyBlock[],
+  startsAt: string,
+]
+
+function decodeKey([waiting, active, concurrency, rate, blockedBy, startsAt]: StoredKey): Omit<KeyState, 'key'> {
+  return {
+    waiting,
+    active,
+    concurrency: decodeLimit(concurrency, Number),
+    rate: decodeLimit(rate, decodeStartRate),
+    blockedBy,
+    nextStartAt: startsAt === '' ? undefined : Number(startsAt),
+  }
+}
+
+function decodeLimit<T>(limit: StoredLimit, decodeValue: (stored: string) => T): KeyLimit<T> | undefined {
+  if (limit.length === 0) return undefined
+  const [value, isOwn, source] = limit
+  return { value: decodeValue(value), isOwn: isOwn === 1, source }
 }
 
 async function rank(

@@ -1,7 +1,6 @@
-// Every Lua script is a file of its own, under the name of that file, and runs through script.ts. A .lua file is checked by
-// scripts/lua.test.mjs.
+// Every Lua script is a file of its own, and runs through script.ts. A .lua file is checked by scripts/lua.test.mjs.
 import { globSync, readFileSync } from 'node:fs'
-import { basename, join } from 'node:path'
+import { join } from 'node:path'
 import { expect, it } from 'vitest'
 
 const ROOT = join(import.meta.dirname, '..')
@@ -23,19 +22,6 @@ it('no TypeScript contains Lua outside scripts/, internals/ and the module that 
   ])
 })
 
-it('a file defines one script, under its own name', () => {
-  const defined = sources.filter(({ text }) => /= defineScript\(/.test(text))
-  for (const { path, text } of defined) {
-    const names = [...text.matchAll(/= defineScript\(\{\s*name: '([a-z-]+)'/g)].map(([, name]) => name)
-    expect({ path, names }).toEqual({ path, names: [basename(path, '.ts')] })
-  }
-  expect(defined.length).toBeGreaterThan(0)
-})
-
-it('the comment of a script names the keys that it is sent', () => {
-  const undocumented = sources.filter(({ text }) => {
-    const [, comment] = /((?:\/\*\*(?:(?!\*\/)[\s\S])*\*\/\n)?)export const \w+ = defineScript\(/.exec(text) ?? []
-    return comment !== undefined && !/keys: \[\]/.test(text) && !comment.includes('- KEYS: ')
-  })
-  expect(undocumented.map(({ path }) => path)).toEqual([])
+it('every script of Bullpen’s own is a .lua file', () => {
+  expect(pathsWith(/= defineScript\(/)).toEqual([])
 })

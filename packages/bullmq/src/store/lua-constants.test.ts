@@ -23,6 +23,7 @@ import { CANCEL_REPLY_KEPT_MS } from '../cancel/by-id.ts'
 import { END_LETTERS } from '../groups/end-letters.ts'
 import { DELAYED_SCORE_STEP } from '../internals/status/places.ts'
 import { PARTS } from '../internals/status/status-index.ts'
+import { CAPACITY_SETTING, KEY_LIMIT_SETTING } from '../internals/turns/key-limits.ts'
 import { CLOSED_BY_OUTBOX, MAX_OUTBOX_BYTES, MAX_OUTBOX_ENTRIES } from '../outbox/outbox-bounds.ts'
 import { REPLY_KEPT_MS } from '../scripts/run-until-answered.ts'
 
@@ -49,6 +50,7 @@ const CONSTANTS: Readonly<Record<string, readonly string[]>> = {
   'cancel/cancel-task': [`CANCEL_REPLY_KEPT_MS = ${CANCEL_REPLY_KEPT_MS}`],
   'removed-tasks': [`REPEATS_WITHIN_MS = ${REPEATS_WITHIN_MS}`],
   idempotency: [`ACTION_CODES = ${lua(RECORD_CODES.actions)}`, `STATUS_CODES = ${lua(RECORD_CODES.statuses)}`],
+  'derive-limits': [`KEY_LIMIT, CAPACITY = '${KEY_LIMIT_SETTING}', '${CAPACITY_SETTING}'`],
   outbox: [
     `MAX_OUTBOX_ENTRIES, MAX_OUTBOX_BYTES = ${MAX_OUTBOX_ENTRIES}, ${MAX_OUTBOX_BYTES}`,
     `CLOSED_BY_OUTBOX = '${CLOSED_BY_OUTBOX}'`,

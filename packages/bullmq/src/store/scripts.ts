@@ -5,9 +5,880 @@ import type { DeadTaskAnswer, Registration, WriteResult } from '@bullpen/engine/
 import type { Duty } from '../leader/survey.ts'
 import type { SubjectState } from '../orphans/subject.ts'
 import type { OutboxSpanReply } from '../outbox/outbox-span.ts'
+import type { StoredKey } from '../queries/concurrency-keys.ts'
 import type { RunReply } from '../runs/run-change.ts'
 import { luaScript } from '../scripts/script.ts'
 import type { AddReply } from './add.ts'
+
+export const ACTIVE_COUNT = `
+local function lane_name(field)
+  return string.match(field, ' (.*)$')
+end
+local function lane_weight(field)
+  return tonumber(string.match(field, '^%S+'))
+end
+local function split_lane(name)
+  if not string.find(name, '\\30', 1, true) then
+    return name, nil
+  end
+  return string.match(name, '^(.*)\\30([^\\30]*)$')
+end
+local function lane_list(base, name)
+  return base .. 'lane:' .. name
+end
+local function lane_priorities(base, name)
+  return base .. 'lane-priorities:' .. name
+end
+local function lane_length(base, name)
+  return redis.call('LLEN', lane_list(base, name)) + redis.call('ZCARD', lane_priorities(base, name))
+end
+local function lane_head(base, name)
+  return redis.call('LINDEX', lane_list(base, name), -1) or redis.call('ZRANGE', lane_priorities(base, name), 0, 0)[1]
+end
+local function whole(number)
+  return string.format('%.0f', number)
+end
+local function micros()
+  local time = redis.call('TIME')
+  return time[1] * 1000000 + time[2]
+end
+local function millis()
+  return math.floor(micros() / 1000)
+end
+local NEEDS_MARK = '\\30'
+local JOINS_BEHIND = 0.125
+local LANE_PRIORITY_STEP = 0x100000000
+local NEWEST_OF_LANE = 250
+local function lane_keys(lane)
+  local name = lane_name(lane)
+  return name, lane_list(base, name), lane_priorities(base, name)
+end
+local function join_turns(name)
+  local first = redis.call('ZRANGE', base .. 'turns', 0, 0, 'WITHSCORES')
+  local time, others = unpack(redis.call('HMGET', base .. 'turn-state', 'time', 'pass'))
+  local pass = (first[2] or time) and math.max(first[2] or 0, time or 0) + JOINS_BEHIND or others or 0
+  redis.call('ZADD', base .. 'turns', 'NX', pass, name)
+end
+local function enter_lane(lane, id, priority, to_head)
+  local name, list, priorities = lane_keys(lane)
+  local state, was_empty = base .. 'turn-state', false
+  if priority > 0 then
+    was_empty = redis.call('EXISTS', list, priorities) == 0
+    local order = to_head and 0 or redis.call('HINCRBY', state, 'order', 1) % LANE_PRIORITY_STEP
+    redis.call('ZADD', priorities, whole(priority * LANE_PRIORITY_STEP + order), id)
+  else
+    was_empty = redis.call(to_head and 'RPUSH' or 'LPUSH', list, id) == 1 and redis.call('EXISTS', priorities) == 0
+  end
+  redis.call('HINCRBY', state, 'waiting', 1)
+  if not was_empty then
+    return false
+  end
+  redis.call('ZADD', base .. 'lanes', redis.call('HINCRBY', state, 'order', 1), name)
+  if redis.call('ZSCORE', base .. 'blocked-lanes', name) then
+    return redis.call('ZSCORE', base .. 'lane-times', name) and true or false
+  end
+  join_turns(name)
+  return true
+end
+local function resume_emptied(name)
+  local pass = string.find(name, NEEDS_MARK, 1, true) and redis.call('ZSCORE', base .. 'blocked-lanes', name)
+  if pass then
+    redis.call('ZREM', base .. 'blocked-lanes', name)
+    redis.call('ZREM', base .. 'lane-times', name)
+    redis.call('ZADD', base .. 'turns', pass, name)
+    redis.call('ZADD', base .. 'marker', '0', '0')
+  end
+end
+local function note_left_lane(name, count)
+  redis.call('HINCRBY', base .. 'turn-state', 'waiting', -count)
+  if redis.call('EXISTS', lane_list(base, name), lane_priorities(base, name)) == 0 then
+    redis.call('ZREM', base .. 'lanes', name)
+    resume_emptied(name)
+  end
+end
+local function leave_lane(lane, id)
+  local name, list, priorities = lane_keys(lane)
+  if redis.call('ZREM', priorities, id) == 0 then
+    local newest = redis.call('LPOS', list, id, 'MAXLEN', NEWEST_OF_LANE)
+    if redis.call('LREM', list, newest and 1 or -1, id) == 0 then
+      return false
+    end
+  end
+  note_left_lane(name, 1)
+  return true
+end
+local function block_lane(name, pass)
+  redis.call('ZREM', base .. 'turns', name)
+  redis.call('ZADD', base .. 'blocked-lanes', pass, name)
+end
+local function resume_lane(name, pass)
+  redis.call('ZREM', base .. 'blocked-lanes', name)
+  local first = redis.call('ZRANGE', base .. 'turns', 0, 0, 'WITHSCORES')
+  local time = redis.call('HGET', base .. 'turn-state', 'time')
+  redis.call('ZADD', base .. 'turns', math.max(pass, first[2] or 0, time or 0), name)
+  if redis.call('ZSCORE', base .. 'lanes', name) then
+    redis.call('ZADD', base .. 'marker', '0', '0')
+  end
+end
+local function wake_lane(name, ticket)
+  if name and redis.call('ZREM', base .. 'blocked-lanes', name) == 1 then
+    redis.call('ZADD', base .. 'turns', ticket, name)
+    redis.call('ZADD', base .. 'marker', '0', '0')
+  end
+end
+local function wake_first(need)
+  local first, ticket = unpack(redis.call('ZRANGE', base .. 'need-waiters:' .. need, 0, 0, 'WITHSCORES'))
+  wake_lane(first, ticket)
+end
+local function key_need(key)
+  return 'key:' .. key .. '=1'
+end
+local function read_features()
+  local state, limits, capacities = base .. 'turn-state', base .. 'key-limits', base .. 'capacities'
+  return redis.call('EXISTS', state, limits, limits, capacities, capacities, capacities, capacities)
+end
+local function read_obstacles(features)
+  local wait, prioritized = base .. 'wait', base .. 'prioritized'
+  local throttles, times, passes = base .. 'key-throttles', base .. 'lane-times', base .. 'key-passes'
+  local present = redis.call(
+    'EXISTS',
+    throttles,
+    times,
+    passes,
+    wait,
+    wait,
+    wait,
+    wait,
+    prioritized,
+    prioritized,
+    prioritized,
+    prioritized
+  )
+  local obstacles = { has_limits = features % 4 >= 2, is_counted = features >= 2, has_others = present >= 4 }
+  if present % 4 > 0 then
+    obstacles.has_times = redis.call('EXISTS', throttles, times) > 0
+    obstacles.has_throttles = obstacles.has_times and redis.call('EXISTS', throttles) == 1
+    obstacles.has_key_passes = redis.call('EXISTS', passes) == 1
+  end
+  return obstacles
+end
+local function limits_of_key(key)
+  local own, default, own_rate, default_rate =
+    unpack(redis.call('HMGET', base .. 'key-limits', 'concurrency:' .. key, 'concurrency', 'rate:' .. key, 'rate'))
+  return tonumber(own or default), own_rate or default_rate, own, own_rate
+end
+local function active_of_key(key)
+  return tonumber(redis.call('ZSCORE', base .. 'active-by-key', key)) or 0
+end
+local function count_key(key)
+  return tonumber(redis.call('ZINCRBY', base .. 'active-by-key', '1', key))
+end
+local function uncount_key(key)
+  if redis.call('ZINCRBY', base .. 'active-by-key', '-1', key) == '0' then
+    redis.call('ZREM', base .. 'active-by-key', key)
+  end
+end
+local function open_rate(key, stored)
+  local max, per, burst = string.match(stored, '^(%d+)/(%d+)/(%d+)$')
+  local now, interval = micros() / 1000, per / max
+  local early = interval * (burst - 1)
+  local due = tonumber(redis.call('GET', base .. 'key-rate:' .. key)) or now
+  if due > now + early + interval + 1 then
+    due = now + early
+  end
+  return { key = key, now = now, interval = interval, early = early, due = due }
+end
+local function key_starts_at(key, rate, has_throttles)
+  local starts_at = rate and rate.due - rate.early > rate.now and math.ceil(rate.due - rate.early) or nil
+  local ends_at = has_throttles and tonumber(redis.call('ZSCORE', base .. 'key-throttles', key))
+  return ends_at and ends_at > math.max(micros() / 1000, starts_at or 0) and ends_at or starts_at
+end
+local function count_start(rate)
+  rate.due = math.max(rate.due, rate.now) + rate.interval
+  local life = math.max(1, math.ceil(rate.due - rate.now))
+  redis.call('SET', base .. 'key-rate:' .. rate.key, string.format('%.3f', rate.due), 'PX', life)
+end
+local function throttle_key(key, ends_at)
+  local throttles = base .. 'key-throttles'
+  redis.call('ZREMRANGEBYSCORE', throttles, '-inf', whole(millis()))
+  redis.call('ZADD', throttles, 'GT', whole(ends_at), key)
+  redis.call('PEXPIREAT', throttles, redis.call('ZRANGE', throttles, -1, -1, 'WITHSCORES')[2])
+end
+local created_limiters
+local function limiters()
+  if created_limiters then
+    return created_limiters
+  end
+  local function each_need(needs)
+    return string.gmatch(needs, '([^,]+)=(%d+)')
+  end
+  local function capacity_of(limiter)
+    return tonumber(redis.call('HGET', base .. 'capacities', limiter))
+  end
+  local function used_of(limiter)
+    return tonumber(redis.call('ZSCORE', base .. 'in-use', limiter)) or 0
+  end
+  local function is_before(one, other)
+    for i = 1, math.min(#one, #other) do
+      local a, b = string.byte(one, i), string.byte(other, i)
+      if a ~= b then
+        return a < b
+      end
+    end
+    return #one < #other
+  end
+  local function first_waiter(limiter)
+    local capacity, first, ticket = capacity_of(limiter), nil, nil
+    local needs = redis.call('ZRANGEBYLEX', base .. 'waited-needs', '[' .. limiter .. '=', '(' .. limiter .. '>')
+    for _, need in ipairs(needs) do
+      if not capacity or tonumber(string.match(need, '%d+$')) <= capacity then
+        local lane, score = unpack(redis.call('ZRANGE', base .. 'need-waiters:' .. need, 0, 0, 'WITHSCORES'))
+        local at = tonumber(score)
+        if lane and (not first or at < ticket or at == ticket and is_before(lane, first)) then
+          first, ticket = lane, at
+        end
+      end
+    end
+    return first, ticket
+  end
+  local function wake(limiter)
+    wake_lane(first_waiter(limiter))
+  end
+  local function leave(name, need)
+    local waiters = base .. 'need-waiters:' .. need
+    if redis.call('ZREM', waiters, name) == 0 then
+      return false
+    end
+    if redis.call('EXISTS', waiters) == 0 then
+      redis.call('ZREM', base .. 'waited-needs', need)
+    end
+    return true
+  end
+  local function leave_key(name, key)
+    local has_left = leave(name, key_need(key))
+    if has_left then
+      wake_first(key_need(key))
+    end
+    return has_left
+  end
+  local function leave_waiters(name, key, needs, kept)
+    if redis.call('EXISTS', base .. 'waited-needs') == 0 then
+      return false
+    end
+    local has_left = false
+    for limiter, amount in each_need(needs) do
+      if limiter ~= kept and leave(name, limiter .. '=' .. amount) then
+        has_left = true
+        wake(limiter)
+      end
+    end
+    return kept ~= 'key' and leave_key(name, key) or has_left
+  end
+  local function refusals(name, key, needs, pass)
+    local refused, time = nil, pass
+    for limiter, amount in each_need(needs) do
+      local capacity, need = capacity_of(limiter), limiter .. '=' .. amount
+      if capacity and tonumber(amount) > capacity then
+        leave_waiters(name, key, needs, limiter)
+        return { need }
+      end
+      local first, ticket
+      if capacity then
+        first, ticket = first_waiter(limiter)
+      end
+      local is_behind = first and first ~= name and (ticket < pass or ticket == pass and is_before(first, name))
+      if is_behind or capacity and used_of(limiter) + amount > capacity then
+        refused = refused or {}
+        refused[#refused + 1] = need
+        time = first and math.min(time, ticket) or time
+      end
+    end
+    if refused then
+      leave_key(name, key)
+    end
+    return refused, time
+  end
+  local function wait_for(name, refused, pass, time)
+    for _, need in ipairs(refused) do
+      redis.call('ZADD', base .. 'need-waiters:' .. need, 'NX', pass, name)
+      redis.call('ZADD', base .. 'waited-needs', '0', need)
+    end
+    block_lane(name, pass)
+    local state = base .. 'turn-state'
+    if time and time > (tonumber(redis.call('HGET', state, 'time')) or -1) then
+      redis.call('HSET', state, 'time', time)
+    end
+  end
+  local function is_full(needs)
+    for limiter, amount in each_need(needs) do
+      local capacity = capacity_of(limiter)
+      if capacity and used_of(limiter) + amount > capacity then
+        return true
+      end
+    end
+    return false
+  end
+  local function take(needs)
+    for limiter, amount in each_need(needs) do
+      if string.sub(limiter, 1, 8) ~= 'service:' and redis.call('HEXISTS', base .. 'capacities', limiter) == 1 then
+        redis.call('ZINCRBY', base .. 'in-use', amount, limiter)
+      end
+    end
+  end
+  local function give_back(needs)
+    for limiter, amount in each_need(needs) do
+      local left = redis.call('ZADD', base .. 'in-use', 'XX', 'INCR', '-' .. amount, limiter)
+      if left then
+        if tonumber(left) <= 0 then
+          redis.call('ZREM', base .. 'in-use', limiter)
+        end
+        wake(limiter)
+      end
+    end
+  end
+  created_limiters = {
+    refusals = refusals,
+    wait_for = wait_for,
+    leave_waiters = leave_waiters,
+    is_full = is_full,
+    take = take,
+    give_back = give_back,
+    wake = wake,
+    each_need = each_need,
+  }
+  return created_limiters
+end
+local function resume_key(key)
+  local pass = redis.call('ZSCORE', base .. 'blocked-lanes', key)
+  if pass and not redis.call('ZSCORE', base .. 'lane-times', key) then
+    resume_lane(key, pass)
+  end
+  wake_first(key_need(key))
+end
+local function hold_places(id)
+  local lane = redis.call('HGET', base .. id, 'lane')
+  if not lane then
+    return
+  end
+  local key, needs = split_lane(lane_name(lane))
+  if key ~= '' and redis.call('EXISTS', base .. 'key-limits') == 1 then
+    count_key(key)
+  end
+  if needs then
+    limiters().take(needs)
+  end
+end
+local function give_back(lane)
+  local key, needs = split_lane(lane_name(lane))
+  local features = read_features()
+  local has_limits = features % 4 >= 2
+  local left = key ~= '' and has_limits and redis.call('ZADD', base .. 'active-by-key', 'XX', 'INCR', '-1', key)
+  if left then
+    if tonumber(left) <= 0 then
+      redis.call('ZREM', base .. 'active-by-key', key)
+    end
+    if redis.call('EXISTS', base .. 'blocked-lanes', base .. 'waited-needs') > 0 then
+      resume_key(key)
+    end
+  end
+  if not needs then
+    return features
+  end
+  limiters().give_back(needs)
+  return nil
+end
+local function ticket_of(base, name, key, needs)
+  local waiters = base .. 'need-waiters:'
+  if redis.call('ZSCORE', waiters .. 'key:' .. key .. '=1', name) then
+    return 'key'
+  end
+  for limiter, amount in string.gmatch(needs, '([^,]+)=(%d+)') do
+    if redis.call('ZSCORE', waiters .. limiter .. '=' .. amount, name) then
+      return limiter
+    end
+  end
+end
+local EXAMINED_BLOCKED_LANES = 1000
+local function counted_capacities()
+  local capacities, stored = {}, redis.call('HGETALL', base .. 'capacities')
+  for i = 1, #stored, 2 do
+    if string.sub(stored[i], 1, 8) ~= 'service:' then
+      capacities[stored[i]] = tonumber(stored[i + 1])
+    end
+  end
+  return capacities
+end
+local function count_held(has_limits)
+  local counts, used, capacities = {}, {}, counted_capacities()
+  local is_counted = has_limits or next(capacities)
+  for _, id in ipairs(is_counted and redis.call('LRANGE', base .. 'active', 0, -1) or {}) do
+    local lane = redis.call('HGET', base .. id, 'lane')
+    local key, needs = split_lane(lane and lane_name(lane) or '')
+    if has_limits and key ~= '' then
+      counts[key] = (counts[key] or 0) + 1
+    end
+    for limiter, amount in limiters().each_need(needs or '') do
+      if capacities[limiter] then
+        used[limiter] = (used[limiter] or 0) + amount
+      end
+    end
+  end
+  return counts, used
+end
+local function correct_counts(set, counted, corrected)
+  local stored, seen, wrong = redis.call('ZRANGE', set, 0, -1, 'WITHSCORES'), {}, 0
+  for i = 1, #stored, 2 do
+    local member = stored[i]
+    seen[member] = true
+    if counted[member] ~= tonumber(stored[i + 1]) then
+      wrong = wrong + 1
+      if counted[member] then
+        redis.call('ZADD', set, counted[member], member)
+      else
+        redis.call('ZREM', set, member)
+      end
+      corrected(member)
+    end
+  end
+  for member, count in pairs(counted) do
+    if not seen[member] then
+      wrong = wrong + 1
+      redis.call('ZADD', set, count, member)
+    end
+  end
+  return wrong
+end
+local function is_refused(name, counts)
+  local key, needs = split_lane(name)
+  local ticket = needs and ticket_of(base, name, key, needs)
+  if ticket and ticket ~= 'key' or redis.call('ZSCORE', base .. 'lane-times', name) then
+    return true
+  end
+  local first = ticket and redis.call('ZRANGE', base .. 'need-waiters:' .. key_need(key), 0, 0)[1]
+  if first and first ~= name then
+    local is_awake = redis.call('ZSCORE', base .. 'blocked-lanes', first)
+      or redis.call('ZSCORE', base .. 'turns', first)
+    if is_awake then
+      return true
+    end
+  end
+  local limit = (ticket or not needs) and limits_of_key(key)
+  return limit and (counts[key] or 0) >= limit
+end
+local function wake_all()
+  local is_woken = {}
+  for _, need in ipairs(redis.call('ZRANGE', base .. 'waited-needs', 0, -1)) do
+    local limiter = string.match(need, '^(.*)=%d+$')
+    if not is_woken[limiter] and string.sub(limiter, 1, 4) ~= 'key:' then
+      limiters().wake(limiter)
+    end
+    is_woken[limiter] = true
+  end
+end
+local function count_active(has_changed)
+  local counts, used = count_held(redis.call('EXISTS', base .. 'key-limits') == 1)
+  local blocked, wrong = base .. 'blocked-lanes', 0
+  local function examine(name, pass)
+    if pass and not is_refused(name, counts) then
+      wrong = wrong + 1
+      resume_lane(name, pass)
+    end
+  end
+  local wrong_keys = correct_counts(base .. 'active-by-key', counts, function(key)
+    examine(key, redis.call('ZSCORE', blocked, key))
+    wake_first(key_need(key))
+  end)
+  local wrong_limiters = correct_counts(base .. 'in-use', used, limiters().wake)
+  local lanes = has_changed and redis.call('ZRANGE', blocked, 0, -1, 'WITHSCORES')
+    or redis.call('ZRANDMEMBER', blocked, EXAMINED_BLOCKED_LANES, 'WITHSCORES')
+  for i = 1, #lanes, 2 do
+    examine(lanes[i], lanes[i + 1])
+  end
+  if has_changed then
+    wake_all()
+  end
+  return wrong + wrong_keys + wrong_limiters
+end
+`
+
+export const ACTIVE_TASKS = `
+local function whole(number)
+  return string.format('%.0f', number)
+end
+local function micros()
+  local time = redis.call('TIME')
+  return time[1] * 1000000 + time[2]
+end
+local function millis()
+  return math.floor(micros() / 1000)
+end
+local function lane_name(field)
+  return string.match(field, ' (.*)$')
+end
+local function lane_weight(field)
+  return tonumber(string.match(field, '^%S+'))
+end
+local function split_lane(name)
+  if not string.find(name, '\\30', 1, true) then
+    return name, nil
+  end
+  return string.match(name, '^(.*)\\30([^\\30]*)$')
+end
+local function lane_list(base, name)
+  return base .. 'lane:' .. name
+end
+local function lane_priorities(base, name)
+  return base .. 'lane-priorities:' .. name
+end
+local function lane_length(base, name)
+  return redis.call('LLEN', lane_list(base, name)) + redis.call('ZCARD', lane_priorities(base, name))
+end
+local function lane_head(base, name)
+  return redis.call('LINDEX', lane_list(base, name), -1) or redis.call('ZRANGE', lane_priorities(base, name), 0, 0)[1]
+end
+local NEEDS_MARK = '\\30'
+local JOINS_BEHIND = 0.125
+local LANE_PRIORITY_STEP = 0x100000000
+local NEWEST_OF_LANE = 250
+local function lane_keys(lane)
+  local name = lane_name(lane)
+  return name, lane_list(base, name), lane_priorities(base, name)
+end
+local function join_turns(name)
+  local first = redis.call('ZRANGE', base .. 'turns', 0, 0, 'WITHSCORES')
+  local time, others = unpack(redis.call('HMGET', base .. 'turn-state', 'time', 'pass'))
+  local pass = (first[2] or time) and math.max(first[2] or 0, time or 0) + JOINS_BEHIND or others or 0
+  redis.call('ZADD', base .. 'turns', 'NX', pass, name)
+end
+local function enter_lane(lane, id, priority, to_head)
+  local name, list, priorities = lane_keys(lane)
+  local state, was_empty = base .. 'turn-state', false
+  if priority > 0 then
+    was_empty = redis.call('EXISTS', list, priorities) == 0
+    local order = to_head and 0 or redis.call('HINCRBY', state, 'order', 1) % LANE_PRIORITY_STEP
+    redis.call('ZADD', priorities, whole(priority * LANE_PRIORITY_STEP + order), id)
+  else
+    was_empty = redis.call(to_head and 'RPUSH' or 'LPUSH', list, id) == 1 and redis.call('EXISTS', priorities) == 0
+  end
+  redis.call('HINCRBY', state, 'waiting', 1)
+  if not was_empty then
+    return false
+  end
+  redis.call('ZADD', base .. 'lanes', redis.call('HINCRBY', state, 'order', 1), name)
+  if redis.call('ZSCORE', base .. 'blocked-lanes', name) then
+    return redis.call('ZSCORE', base .. 'lane-times', name) and true or false
+  end
+  join_turns(name)
+  return true
+end
+local function resume_emptied(name)
+  local pass = string.find(name, NEEDS_MARK, 1, true) and redis.call('ZSCORE', base .. 'blocked-lanes', name)
+  if pass then
+    redis.call('ZREM', base .. 'blocked-lanes', name)
+    redis.call('ZREM', base .. 'lane-times', name)
+    redis.call('ZADD', base .. 'turns', pass, name)
+    redis.call('ZADD', base .. 'marker', '0', '0')
+  end
+end
+local function note_left_lane(name, count)
+  redis.call('HINCRBY', base .. 'turn-state', 'waiting', -count)
+  if redis.call('EXISTS', lane_list(base, name), lane_priorities(base, name)) == 0 then
+    redis.call('ZREM', base .. 'lanes', name)
+    resume_emptied(name)
+  end
+end
+local function leave_lane(lane, id)
+  local name, list, priorities = lane_keys(lane)
+  if redis.call('ZREM', priorities, id) == 0 then
+    local newest = redis.call('LPOS', list, id, 'MAXLEN', NEWEST_OF_LANE)
+    if redis.call('LREM', list, newest and 1 or -1, id) == 0 then
+      return false
+    end
+  end
+  note_left_lane(name, 1)
+  return true
+end
+local function block_lane(name, pass)
+  redis.call('ZREM', base .. 'turns', name)
+  redis.call('ZADD', base .. 'blocked-lanes', pass, name)
+end
+local function resume_lane(name, pass)
+  redis.call('ZREM', base .. 'blocked-lanes', name)
+  local first = redis.call('ZRANGE', base .. 'turns', 0, 0, 'WITHSCORES')
+  local time = redis.call('HGET', base .. 'turn-state', 'time')
+  redis.call('ZADD', base .. 'turns', math.max(pass, first[2] or 0, time or 0), name)
+  if redis.call('ZSCORE', base .. 'lanes', name) then
+    redis.call('ZADD', base .. 'marker', '0', '0')
+  end
+end
+local function wake_lane(name, ticket)
+  if name and redis.call('ZREM', base .. 'blocked-lanes', name) == 1 then
+    redis.call('ZADD', base .. 'turns', ticket, name)
+    redis.call('ZADD', base .. 'marker', '0', '0')
+  end
+end
+local function wake_first(need)
+  local first, ticket = unpack(redis.call('ZRANGE', base .. 'need-waiters:' .. need, 0, 0, 'WITHSCORES'))
+  wake_lane(first, ticket)
+end
+local function key_need(key)
+  return 'key:' .. key .. '=1'
+end
+local function read_features()
+  local state, limits, capacities = base .. 'turn-state', base .. 'key-limits', base .. 'capacities'
+  return redis.call('EXISTS', state, limits, limits, capacities, capacities, capacities, capacities)
+end
+local function read_obstacles(features)
+  local wait, prioritized = base .. 'wait', base .. 'prioritized'
+  local throttles, times, passes = base .. 'key-throttles', base .. 'lane-times', base .. 'key-passes'
+  local present = redis.call(
+    'EXISTS',
+    throttles,
+    times,
+    passes,
+    wait,
+    wait,
+    wait,
+    wait,
+    prioritized,
+    prioritized,
+    prioritized,
+    prioritized
+  )
+  local obstacles = { has_limits = features % 4 >= 2, is_counted = features >= 2, has_others = present >= 4 }
+  if present % 4 > 0 then
+    obstacles.has_times = redis.call('EXISTS', throttles, times) > 0
+    obstacles.has_throttles = obstacles.has_times and redis.call('EXISTS', throttles) == 1
+    obstacles.has_key_passes = redis.call('EXISTS', passes) == 1
+  end
+  return obstacles
+end
+local function limits_of_key(key)
+  local own, default, own_rate, default_rate =
+    unpack(redis.call('HMGET', base .. 'key-limits', 'concurrency:' .. key, 'concurrency', 'rate:' .. key, 'rate'))
+  return tonumber(own or default), own_rate or default_rate, own, own_rate
+end
+local function active_of_key(key)
+  return tonumber(redis.call('ZSCORE', base .. 'active-by-key', key)) or 0
+end
+local function count_key(key)
+  return tonumber(redis.call('ZINCRBY', base .. 'active-by-key', '1', key))
+end
+local function uncount_key(key)
+  if redis.call('ZINCRBY', base .. 'active-by-key', '-1', key) == '0' then
+    redis.call('ZREM', base .. 'active-by-key', key)
+  end
+end
+local function open_rate(key, stored)
+  local max, per, burst = string.match(stored, '^(%d+)/(%d+)/(%d+)$')
+  local now, interval = micros() / 1000, per / max
+  local early = interval * (burst - 1)
+  local due = tonumber(redis.call('GET', base .. 'key-rate:' .. key)) or now
+  if due > now + early + interval + 1 then
+    due = now + early
+  end
+  return { key = key, now = now, interval = interval, early = early, due = due }
+end
+local function key_starts_at(key, rate, has_throttles)
+  local starts_at = rate and rate.due - rate.early > rate.now and math.ceil(rate.due - rate.early) or nil
+  local ends_at = has_throttles and tonumber(redis.call('ZSCORE', base .. 'key-throttles', key))
+  return ends_at and ends_at > math.max(micros() / 1000, starts_at or 0) and ends_at or starts_at
+end
+local function count_start(rate)
+  rate.due = math.max(rate.due, rate.now) + rate.interval
+  local life = math.max(1, math.ceil(rate.due - rate.now))
+  redis.call('SET', base .. 'key-rate:' .. rate.key, string.format('%.3f', rate.due), 'PX', life)
+end
+local function throttle_key(key, ends_at)
+  local throttles = base .. 'key-throttles'
+  redis.call('ZREMRANGEBYSCORE', throttles, '-inf', whole(millis()))
+  redis.call('ZADD', throttles, 'GT', whole(ends_at), key)
+  redis.call('PEXPIREAT', throttles, redis.call('ZRANGE', throttles, -1, -1, 'WITHSCORES')[2])
+end
+local created_limiters
+local function limiters()
+  if created_limiters then
+    return created_limiters
+  end
+  local function each_need(needs)
+    return string.gmatch(needs, '([^,]+)=(%d+)')
+  end
+  local function capacity_of(limiter)
+    return tonumber(redis.call('HGET', base .. 'capacities', limiter))
+  end
+  local function used_of(limiter)
+    return tonumber(redis.call('ZSCORE', base .. 'in-use', limiter)) or 0
+  end
+  local function is_before(one, other)
+    for i = 1, math.min(#one, #other) do
+      local a, b = string.byte(one, i), string.byte(other, i)
+      if a ~= b then
+        return a < b
+      end
+    end
+    return #one < #other
+  end
+  local function first_waiter(limiter)
+    local capacity, first, ticket = capacity_of(limiter), nil, nil
+    local needs = redis.call('ZRANGEBYLEX', base .. 'waited-needs', '[' .. limiter .. '=', '(' .. limiter .. '>')
+    for _, need in ipairs(needs) do
+      if not capacity or tonumber(string.match(need, '%d+$')) <= capacity then
+        local lane, score = unpack(redis.call('ZRANGE', base .. 'need-waiters:' .. need, 0, 0, 'WITHSCORES'))
+        local at = tonumber(score)
+        if lane and (not first or at < ticket or at == ticket and is_before(lane, first)) then
+          first, ticket = lane, at
+        end
+      end
+    end
+    return first, ticket
+  end
+  local function wake(limiter)
+    wake_lane(first_waiter(limiter))
+  end
+  local function leave(name, need)
+    local waiters = base .. 'need-waiters:' .. need
+    if redis.call('ZREM', waiters, name) == 0 then
+      return false
+    end
+    if redis.call('EXISTS', waiters) == 0 then
+      redis.call('ZREM', base .. 'waited-needs', need)
+    end
+    return true
+  end
+  local function leave_key(name, key)
+    local has_left = leave(name, key_need(key))
+    if has_left then
+      wake_first(key_need(key))
+    end
+    return has_left
+  end
+  local function leave_waiters(name, key, needs, kept)
+    if redis.call('EXISTS', base .. 'waited-needs') == 0 then
+      return false
+    end
+    local has_left = false
+    for limiter, amount in each_need(needs) do
+      if limiter ~= kept and leave(name, limiter .. '=' .. amount) then
+        has_left = true
+        wake(limiter)
+      end
+    end
+    return kept ~= 'key' and leave_key(name, key) or has_left
+  end
+  local function refusals(name, key, needs, pass)
+    local refused, time = nil, pass
+    for limiter, amount in each_need(needs) do
+      local capacity, need = capacity_of(limiter), limiter .. '=' .. amount
+      if capacity and tonumber(amount) > capacity then
+        leave_waiters(name, key, needs, limiter)
+        return { need }
+      end
+      local first, ticket
+      if capacity then
+        first, ticket = first_waiter(limiter)
+      end
+      local is_behind = first and first ~= name and (ticket < pass or ticket == pass and is_before(first, name))
+      if is_behind or capacity and used_of(limiter) + amount > capacity then
+        refused = refused or {}
+        refused[#refused + 1] = need
+        time = first and math.min(time, ticket) or time
+      end
+    end
+    if refused then
+      leave_key(name, key)
+    end
+    return refused, time
+  end
+  local function wait_for(name, refused, pass, time)
+    for _, need in ipairs(refused) do
+      redis.call('ZADD', base .. 'need-waiters:' .. need, 'NX', pass, name)
+      redis.call('ZADD', base .. 'waited-needs', '0', need)
+    end
+    block_lane(name, pass)
+    local state = base .. 'turn-state'
+    if time and time > (tonumber(redis.call('HGET', state, 'time')) or -1) then
+      redis.call('HSET', state, 'time', time)
+    end
+  end
+  local function is_full(needs)
+    for limiter, amount in each_need(needs) do
+      local capacity = capacity_of(limiter)
+      if capacity and used_of(limiter) + amount > capacity then
+        return true
+      end
+    end
+    return false
+  end
+  local function take(needs)
+    for limiter, amount in each_need(needs) do
+      if string.sub(limiter, 1, 8) ~= 'service:' and redis.call('HEXISTS', base .. 'capacities', limiter) == 1 then
+        redis.call('ZINCRBY', base .. 'in-use', amount, limiter)
+      end
+    end
+  end
+  local function give_back(needs)
+    for limiter, amount in each_need(needs) do
+      local left = redis.call('ZADD', base .. 'in-use', 'XX', 'INCR', '-' .. amount, limiter)
+      if left then
+        if tonumber(left) <= 0 then
+          redis.call('ZREM', base .. 'in-use', limiter)
+        end
+        wake(limiter)
+      end
+    end
+  end
+  created_limiters = {
+    refusals = refusals,
+    wait_for = wait_for,
+    leave_waiters = leave_waiters,
+    is_full = is_full,
+    take = take,
+    give_back = give_back,
+    wake = wake,
+    each_need = each_need,
+  }
+  return created_limiters
+end
+local function resume_key(key)
+  local pass = redis.call('ZSCORE', base .. 'blocked-lanes', key)
+  if pass and not redis.call('ZSCORE', base .. 'lane-times', key) then
+    resume_lane(key, pass)
+  end
+  wake_first(key_need(key))
+end
+local function hold_places(id)
+  local lane = redis.call('HGET', base .. id, 'lane')
+  if not lane then
+    return
+  end
+  local key, needs = split_lane(lane_name(lane))
+  if key ~= '' and redis.call('EXISTS', base .. 'key-limits') == 1 then
+    count_key(key)
+  end
+  if needs then
+    limiters().take(needs)
+  end
+end
+local function give_back(lane)
+  local key, needs = split_lane(lane_name(lane))
+  local features = read_features()
+  local has_limits = features % 4 >= 2
+  local left = key ~= '' and has_limits and redis.call('ZADD', base .. 'active-by-key', 'XX', 'INCR', '-1', key)
+  if left then
+    if tonumber(left) <= 0 then
+      redis.call('ZREM', base .. 'active-by-key', key)
+    end
+    if redis.call('EXISTS', base .. 'blocked-lanes', base .. 'waited-needs') > 0 then
+      resume_key(key)
+    end
+  end
+  if not needs then
+    return features
+  end
+  limiters().give_back(needs)
+  return nil
+end
+`
 
 export const ATTEMPT_RECORDS = `
 local function decode_json(text)
@@ -201,57 +1072,7 @@ local function record_breaker_call(service, call, random)
 end
 `
 
-export const DECODE_JSON = `
-local function decode_json(text)
-  return cjson.decode((string.gsub(text, '\\\\u[dD][89a-fA-F]%x%x', '\\\\ufffd')))
-end
-`
-
-export const FENCE = `
-local function is_deposed(leader, fencing)
-  local highest = tonumber(redis.call('GET', leader) or '0')
-  if highest > tonumber(fencing) then
-    return true
-  end
-  if highest < tonumber(fencing) then
-    redis.call('SET', leader, fencing)
-  end
-  return false
-end
-`
-
-export const FINGERPRINTS = `
-local MAX_FINGERPRINTS = 1000
-local OTHER = '{"state":"","code":"other","message":"errors after the first 1000 kinds"}'
-local function enter_fingerprint(home, id, score, given)
-  local fingerprint, rest, info = string.match(given, '^(%S+)([^\\n]*)\\n(.*)$')
-  local infos = home .. 'fingerprints'
-  if redis.call('HEXISTS', infos, fingerprint) == 0 then
-    if redis.call('HLEN', infos) >= MAX_FINGERPRINTS then
-      fingerprint = 'other'
-      redis.call('HSETNX', infos, fingerprint, OTHER)
-    else
-      redis.call('HSET', infos, fingerprint, info)
-      redis.call('RPUSH', home .. 'new-fingerprints', fingerprint)
-      redis.call('LTRIM', home .. 'new-fingerprints', -MAX_FINGERPRINTS, -1)
-    end
-  end
-  redis.call('HSET', home .. id, 'fingerprint', fingerprint .. rest)
-  redis.call('ZADD', home .. 'fingerprint:' .. fingerprint, score, id)
-end
-local function leave_fingerprint(home, id, stored)
-  if not stored then
-    return
-  end
-  local fingerprint = string.match(stored, '^%S+')
-  local set = home .. 'fingerprint:' .. fingerprint
-  if redis.call('ZREM', set, id) == 1 and redis.call('EXISTS', set) == 0 then
-    redis.call('HDEL', home .. 'fingerprints', fingerprint)
-  end
-end
-`
-
-export const FORWARDED = `
+export const CANDIDATES = `
 local function whole(number)
   return string.format('%.0f', number)
 end
@@ -262,83 +1083,95 @@ end
 local function millis()
   return math.floor(micros() / 1000)
 end
-local PERIOD_S, EARLIER_PERIODS = 21600, 4
-local MIN_DIGITS, MAX_DIGITS = '3', '5'
-local FULL = 512
-local SPARSE = 16
-local function digits_in(noted, period)
-  return string.match(noted, ' ' .. period .. ':(%d+)')
+local function lane_name(field)
+  return string.match(field, ' (.*)$')
 end
-local function records_in(bucket, period, digits)
-  return base .. 'forwarded:' .. period .. ':' .. string.sub(bucket, 1, digits)
+local function lane_weight(field)
+  return tonumber(string.match(field, '^%S+'))
 end
-local function read_periods(task)
-  local number, bucket = string.match(task.forwarded, '^(%S+) (%S+)$')
-  local noted = redis.call('HGET', base .. 'totals', 'forwardedDigits') or ''
-  return number, bucket, noted, math.floor(millis() / 1000 / PERIOD_S)
+local function split_lane(name)
+  if not string.find(name, '\\30', 1, true) then
+    return name, nil
+  end
+  return string.match(name, '^(.*)\\30([^\\30]*)$')
 end
-local function recall_forwarded(task)
-  local number, bucket, noted, now = read_periods(task)
-  for period = now, now - EARLIER_PERIODS, -1 do
-    for digits in string.gmatch(digits_in(noted, period) or MIN_DIGITS, '%d') do
-      if redis.call('SISMEMBER', records_in(bucket, period, digits), number) == 1 then
-        return ADDED
-      end
+local function lane_list(base, name)
+  return base .. 'lane:' .. name
+end
+local function lane_priorities(base, name)
+  return base .. 'lane-priorities:' .. name
+end
+local function lane_length(base, name)
+  return redis.call('LLEN', lane_list(base, name)) + redis.call('ZCARD', lane_priorities(base, name))
+end
+local function lane_head(base, name)
+  return redis.call('LINDEX', lane_list(base, name), -1) or redis.call('ZRANGE', lane_priorities(base, name), 0, 0)[1]
+end
+local NEEDS_MARK = '\\30'
+local JOINS_BEHIND = 0.125
+local LANE_PRIORITY_STEP = 0x100000000
+local NEWEST_OF_LANE = 250
+local function lane_keys(lane)
+  local name = lane_name(lane)
+  return name, lane_list(base, name), lane_priorities(base, name)
+end
+local function join_turns(name)
+  local first = redis.call('ZRANGE', base .. 'turns', 0, 0, 'WITHSCORES')
+  local time, others = unpack(redis.call('HMGET', base .. 'turn-state', 'time', 'pass'))
+  local pass = (first[2] or time) and math.max(first[2] or 0, time or 0) + JOINS_BEHIND or others or 0
+  redis.call('ZADD', base .. 'turns', 'NX', pass, name)
+end
+local function enter_lane(lane, id, priority, to_head)
+  local name, list, priorities = lane_keys(lane)
+  local state, was_empty = base .. 'turn-state', false
+  if priority > 0 then
+    was_empty = redis.call('EXISTS', list, priorities) == 0
+    local order = to_head and 0 or redis.call('HINCRBY', state, 'order', 1) % LANE_PRIORITY_STEP
+    redis.call('ZADD', priorities, whole(priority * LANE_PRIORITY_STEP + order), id)
+  else
+    was_empty = redis.call(to_head and 'RPUSH' or 'LPUSH', list, id) == 1 and redis.call('EXISTS', priorities) == 0
+  end
+  redis.call('HINCRBY', state, 'waiting', 1)
+  if not was_empty then
+    return false
+  end
+  redis.call('ZADD', base .. 'lanes', redis.call('HINCRBY', state, 'order', 1), name)
+  if redis.call('ZSCORE', base .. 'blocked-lanes', name) then
+    return redis.call('ZSCORE', base .. 'lane-times', name) and true or false
+  end
+  join_turns(name)
+  return true
+end
+local function resume_emptied(name)
+  local pass = string.find(name, NEEDS_MARK, 1, true) and redis.call('ZSCORE', base .. 'blocked-lanes', name)
+  if pass then
+    redis.call('ZREM', base .. 'blocked-lanes', name)
+    redis.call('ZREM', base .. 'lane-times', name)
+    redis.call('ZADD', base .. 'turns', pass, name)
+    redis.call('ZADD', base .. 'marker', '0', '0')
+  end
+end
+local function note_left_lane(name, count)
+  redis.call('HINCRBY', base .. 'turn-state', 'waiting', -count)
+  if redis.call('EXISTS', lane_list(base, name), lane_priorities(base, name)) == 0 then
+    redis.call('ZREM', base .. 'lanes', name)
+    resume_emptied(name)
+  end
+end
+local function leave_lane(lane, id)
+  local name, list, priorities = lane_keys(lane)
+  if redis.call('ZREM', priorities, id) == 0 then
+    local newest = redis.call('LPOS', list, id, 'MAXLEN', NEWEST_OF_LANE)
+    if redis.call('LREM', list, newest and 1 or -1, id) == 0 then
+      return false
     end
   end
-  return nil
+  note_left_lane(name, 1)
+  return true
 end
-local function note_digits(noted, now, used)
-  local others = ''
-  for period = now - EARLIER_PERIODS, now - 1 do
-    local digits = digits_in(noted, period)
-    if digits then
-      others = others .. ' ' .. period .. ':' .. digits
-    end
-  end
-  redis.call('HSET', base .. 'totals', 'forwardedDigits', others .. ' ' .. now .. ':' .. used)
-end
-local function remember_forwarded(task)
-  local number, bucket, noted, now = read_periods(task)
-  local used, before = digits_in(noted, now), digits_in(noted, now - 1)
-  if before and not used then
-    used = string.sub(before, -1)
-    if used ~= MIN_DIGITS and redis.call('SCARD', records_in(bucket, now - 1, used)) < SPARSE then
-      used = used - 1
-    end
-    if before ~= MIN_DIGITS then
-      note_digits(noted, now, used)
-    end
-  end
-  used = used or MIN_DIGITS
-  local digits = string.sub(used, -1)
-  local records = records_in(bucket, now, digits)
-  redis.call('SADD', records, number)
-  local count = redis.call('SCARD', records)
-  if count == 1 then
-    redis.call('EXPIREAT', records, (now + EARLIER_PERIODS + 1) * PERIOD_S)
-  end
-  if count >= FULL and digits < MAX_DIGITS then
-    note_digits(noted, now, used .. digits + 1)
-  end
-end
-`
-
-export const GATES = `
-local created_gates
-local function gates()
-  if created_gates then
-    return created_gates
-  end
-local function whole(number)
-  return string.format('%.0f', number)
-end
-local function micros()
-  local time = redis.call('TIME')
-  return time[1] * 1000000 + time[2]
-end
-local function millis()
-  return math.floor(micros() / 1000)
+local function block_lane(name, pass)
+  redis.call('ZREM', base .. 'turns', name)
+  redis.call('ZADD', base .. 'blocked-lanes', pass, name)
 end
 local function resume_lane(name, pass)
   redis.call('ZREM', base .. 'blocked-lanes', name)
@@ -349,16 +1182,281 @@ local function resume_lane(name, pass)
     redis.call('ZADD', base .. 'marker', '0', '0')
   end
 end
-local function wake_first(need)
-  local first, ticket = unpack(redis.call('ZRANGE', base .. 'need-waiters:' .. need, 0, 0, 'WITHSCORES'))
-  if first and redis.call('ZREM', base .. 'blocked-lanes', first) == 1 then
-    redis.call('ZADD', base .. 'turns', ticket, first)
+local function wake_lane(name, ticket)
+  if name and redis.call('ZREM', base .. 'blocked-lanes', name) == 1 then
+    redis.call('ZADD', base .. 'turns', ticket, name)
     redis.call('ZADD', base .. 'marker', '0', '0')
   end
 end
+local function wake_first(need)
+  local first, ticket = unpack(redis.call('ZRANGE', base .. 'need-waiters:' .. need, 0, 0, 'WITHSCORES'))
+  wake_lane(first, ticket)
+end
+local function key_need(key)
+  return 'key:' .. key .. '=1'
+end
+local function read_features()
+  local state, limits, capacities = base .. 'turn-state', base .. 'key-limits', base .. 'capacities'
+  return redis.call('EXISTS', state, limits, limits, capacities, capacities, capacities, capacities)
+end
+local function read_obstacles(features)
+  local wait, prioritized = base .. 'wait', base .. 'prioritized'
+  local throttles, times, passes = base .. 'key-throttles', base .. 'lane-times', base .. 'key-passes'
+  local present = redis.call(
+    'EXISTS',
+    throttles,
+    times,
+    passes,
+    wait,
+    wait,
+    wait,
+    wait,
+    prioritized,
+    prioritized,
+    prioritized,
+    prioritized
+  )
+  local obstacles = { has_limits = features % 4 >= 2, is_counted = features >= 2, has_others = present >= 4 }
+  if present % 4 > 0 then
+    obstacles.has_times = redis.call('EXISTS', throttles, times) > 0
+    obstacles.has_throttles = obstacles.has_times and redis.call('EXISTS', throttles) == 1
+    obstacles.has_key_passes = redis.call('EXISTS', passes) == 1
+  end
+  return obstacles
+end
+local function limits_of_key(key)
+  local own, default, own_rate, default_rate =
+    unpack(redis.call('HMGET', base .. 'key-limits', 'concurrency:' .. key, 'concurrency', 'rate:' .. key, 'rate'))
+  return tonumber(own or default), own_rate or default_rate, own, own_rate
+end
+local function active_of_key(key)
+  return tonumber(redis.call('ZSCORE', base .. 'active-by-key', key)) or 0
+end
+local function count_key(key)
+  return tonumber(redis.call('ZINCRBY', base .. 'active-by-key', '1', key))
+end
+local function uncount_key(key)
+  if redis.call('ZINCRBY', base .. 'active-by-key', '-1', key) == '0' then
+    redis.call('ZREM', base .. 'active-by-key', key)
+  end
+end
+local function open_rate(key, stored)
+  local max, per, burst = string.match(stored, '^(%d+)/(%d+)/(%d+)$')
+  local now, interval = micros() / 1000, per / max
+  local early = interval * (burst - 1)
+  local due = tonumber(redis.call('GET', base .. 'key-rate:' .. key)) or now
+  if due > now + early + interval + 1 then
+    due = now + early
+  end
+  return { key = key, now = now, interval = interval, early = early, due = due }
+end
+local function key_starts_at(key, rate, has_throttles)
+  local starts_at = rate and rate.due - rate.early > rate.now and math.ceil(rate.due - rate.early) or nil
+  local ends_at = has_throttles and tonumber(redis.call('ZSCORE', base .. 'key-throttles', key))
+  return ends_at and ends_at > math.max(micros() / 1000, starts_at or 0) and ends_at or starts_at
+end
+local function count_start(rate)
+  rate.due = math.max(rate.due, rate.now) + rate.interval
+  local life = math.max(1, math.ceil(rate.due - rate.now))
+  redis.call('SET', base .. 'key-rate:' .. rate.key, string.format('%.3f', rate.due), 'PX', life)
+end
+local function throttle_key(key, ends_at)
+  local throttles = base .. 'key-throttles'
+  redis.call('ZREMRANGEBYSCORE', throttles, '-inf', whole(millis()))
+  redis.call('ZADD', throttles, 'GT', whole(ends_at), key)
+  redis.call('PEXPIREAT', throttles, redis.call('ZRANGE', throttles, -1, -1, 'WITHSCORES')[2])
+end
+local created_limiters
+local function limiters()
+  if created_limiters then
+    return created_limiters
+  end
+  local function each_need(needs)
+    return string.gmatch(needs, '([^,]+)=(%d+)')
+  end
+  local function capacity_of(limiter)
+    return tonumber(redis.call('HGET', base .. 'capacities', limiter))
+  end
+  local function used_of(limiter)
+    return tonumber(redis.call('ZSCORE', base .. 'in-use', limiter)) or 0
+  end
+  local function is_before(one, other)
+    for i = 1, math.min(#one, #other) do
+      local a, b = string.byte(one, i), string.byte(other, i)
+      if a ~= b then
+        return a < b
+      end
+    end
+    return #one < #other
+  end
+  local function first_waiter(limiter)
+    local capacity, first, ticket = capacity_of(limiter), nil, nil
+    local needs = redis.call('ZRANGEBYLEX', base .. 'waited-needs', '[' .. limiter .. '=', '(' .. limiter .. '>')
+    for _, need in ipairs(needs) do
+      if not capacity or tonumber(string.match(need, '%d+$')) <= capacity then
+        local lane, score = unpack(redis.call('ZRANGE', base .. 'need-waiters:' .. need, 0, 0, 'WITHSCORES'))
+        local at = tonumber(score)
+        if lane and (not first or at < ticket or at == ticket and is_before(lane, first)) then
+          first, ticket = lane, at
+        end
+      end
+    end
+    return first, ticket
+  end
+  local function wake(limiter)
+    wake_lane(first_waiter(limiter))
+  end
+  local function leave(name, need)
+    local waiters = base .. 'need-waiters:' .. need
+    if redis.call('ZREM', waiters, name) == 0 then
+      return false
+    end
+    if redis.call('EXISTS', waiters) == 0 then
+      redis.call('ZREM', base .. 'waited-needs', need)
+    end
+    return true
+  end
+  local function leave_key(name, key)
+    local has_left = leave(name, key_need(key))
+    if has_left then
+      wake_first(key_need(key))
+    end
+    return has_left
+  end
+  local function leave_waiters(name, key, needs, kept)
+    if redis.call('EXISTS', base .. 'waited-needs') == 0 then
+      return false
+    end
+    local has_left = false
+    for limiter, amount in each_need(needs) do
+      if limiter ~= kept and leave(name, limiter .. '=' .. amount) then
+        has_left = true
+        wake(limiter)
+      end
+    end
+    return kept ~= 'key' and leave_key(name, key) or has_left
+  end
+  local function refusals(name, key, needs, pass)
+    local refused, time = nil, pass
+    for limiter, amount in each_need(needs) do
+      local capacity, need = capacity_of(limiter), limiter .. '=' .. amount
+      if capacity and tonumber(amount) > capacity then
+        leave_waiters(name, key, needs, limiter)
+        return { need }
+      end
+      local first, ticket
+      if capacity then
+        first, ticket = first_waiter(limiter)
+      end
+      local is_behind = first and first ~= name and (ticket < pass or ticket == pass and is_before(first, name))
+      if is_behind or capacity and used_of(limiter) + amount > capacity then
+        refused = refused or {}
+        refused[#refused + 1] = need
+        time = first and math.min(time, ticket) or time
+      end
+    end
+    if refused then
+      leave_key(name, key)
+    end
+    return refused, time
+  end
+  local function wait_for(name, refused, pass, time)
+    for _, need in ipairs(refused) do
+      redis.call('ZADD', base .. 'need-waiters:' .. need, 'NX', pass, name)
+      redis.call('ZADD', base .. 'waited-needs', '0', need)
+    end
+    block_lane(name, pass)
+    local state = base .. 'turn-state'
+    if time and time > (tonumber(redis.call('HGET', state, 'time')) or -1) then
+      redis.call('HSET', state, 'time', time)
+    end
+  end
+  local function is_full(needs)
+    for limiter, amount in each_need(needs) do
+      local capacity = capacity_of(limiter)
+      if capacity and used_of(limiter) + amount > capacity then
+        return true
+      end
+    end
+    return false
+  end
+  local function take(needs)
+    for limiter, amount in each_need(needs) do
+      if string.sub(limiter, 1, 8) ~= 'service:' and redis.call('HEXISTS', base .. 'capacities', limiter) == 1 then
+        redis.call('ZINCRBY', base .. 'in-use', amount, limiter)
+      end
+    end
+  end
+  local function give_back(needs)
+    for limiter, amount in each_need(needs) do
+      local left = redis.call('ZADD', base .. 'in-use', 'XX', 'INCR', '-' .. amount, limiter)
+      if left then
+        if tonumber(left) <= 0 then
+          redis.call('ZREM', base .. 'in-use', limiter)
+        end
+        wake(limiter)
+      end
+    end
+  end
+  created_limiters = {
+    refusals = refusals,
+    wait_for = wait_for,
+    leave_waiters = leave_waiters,
+    is_full = is_full,
+    take = take,
+    give_back = give_back,
+    wake = wake,
+    each_need = each_need,
+  }
+  return created_limiters
+end
+local function resume_key(key)
+  local pass = redis.call('ZSCORE', base .. 'blocked-lanes', key)
+  if pass and not redis.call('ZSCORE', base .. 'lane-times', key) then
+    resume_lane(key, pass)
+  end
+  wake_first(key_need(key))
+end
+local function hold_places(id)
+  local lane = redis.call('HGET', base .. id, 'lane')
+  if not lane then
+    return
+  end
+  local key, needs = split_lane(lane_name(lane))
+  if key ~= '' and redis.call('EXISTS', base .. 'key-limits') == 1 then
+    count_key(key)
+  end
+  if needs then
+    limiters().take(needs)
+  end
+end
+local function give_back(lane)
+  local key, needs = split_lane(lane_name(lane))
+  local features = read_features()
+  local has_limits = features % 4 >= 2
+  local left = key ~= '' and has_limits and redis.call('ZADD', base .. 'active-by-key', 'XX', 'INCR', '-1', key)
+  if left then
+    if tonumber(left) <= 0 then
+      redis.call('ZREM', base .. 'active-by-key', key)
+    end
+    if redis.call('EXISTS', base .. 'blocked-lanes', base .. 'waited-needs') > 0 then
+      resume_key(key)
+    end
+  end
+  if not needs then
+    return features
+  end
+  limiters().give_back(needs)
+  return nil
+end
+local created_gates
+local function gates()
+  if created_gates then
+    return created_gates
+  end
   local KIND = 'service:'
   local ENTRY = '\\30' .. KIND
-  local now, set_gate = millis(), nil
+  local now, noted, set_gate = millis(), {}, nil
 local BUCKETS, OPEN_JITTER, ROUNDING = 10, 0.1, 1e-9
 local function new_breaker(now)
   return { state = 'closed', mode = 'auto', generation = 0, since = now, buckets = {} }
@@ -568,6 +1666,14 @@ end
       refresh_breaker(service)
     end
   end
+  local function note_closed(needs)
+    for need in string.gmatch(needs, KIND .. '[^,]+') do
+      if not noted[need] and redis.call('HEXISTS', base .. 'capacities', string.match(need, '^[^=]+')) == 1 then
+        note(need)
+      end
+      noted[need] = true
+    end
+  end
   local function resume(entry, most)
     local service = string.match(entry, '^' .. ENTRY .. '([^=]*)$')
     if not service then
@@ -600,23 +1706,540 @@ end
     admit = admit,
     count_calls = count_calls,
     note = note,
+    note_closed = note_closed,
     resume = resume,
   }
   return created_gates
 end
-`
-
-export const KEY_OWNER = `
-local function key_owner(base, entry, now)
-  local id, span = string.match(entry, '^(%S+) (%S+)')
-  if tonumber(span) then
-    return now < tonumber(span) and id or nil
+local function read_lane(name, obstacles)
+  local key, needs = split_lane(name)
+  local lane = { name = name, key = key, needs = needs }
+  if obstacles.has_limits and key ~= '' then
+    local limit, rate = limits_of_key(key)
+    lane.limit, lane.rate = limit, rate and open_rate(key, rate) or nil
   end
-  local name, ended, starts = unpack(redis.call('HMGET', base .. id, 'name', 'finishedOn', 'ats'))
-  if not name or ended or span == 's' and tonumber(starts or '0') > 0 then
+  lane.starts_at = key_starts_at(key, lane.rate, obstacles.has_throttles)
+  return lane
+end
+local function open_turn(name, pass, obstacles)
+  local turn = read_lane(name, obstacles)
+  turn.pass = pass
+  if obstacles.has_limits and turn.key ~= '' and not turn.starts_at then
+    turn.active = count_key(turn.key)
+  end
+  turn.is_limited = turn.needs and (obstacles.is_counted or redis.call('EXISTS', base .. 'waited-needs') == 1)
+  return turn
+end
+local function uncount_turn(turn)
+  if turn.active then
+    uncount_key(turn.key)
+  end
+end
+local function block_until(turn, pass, time)
+  block_lane(turn.name, pass)
+  redis.call('HSET', base .. 'turn-state', 'time', time)
+  if turn.starts_at then
+    redis.call('ZADD', base .. 'lane-times', whole(turn.starts_at), turn.name)
+  end
+end
+local function wait_for_key(turn, pass, time)
+  limiters().wait_for(turn.name, { key_need(turn.key) }, pass, time)
+end
+local function holds_up(turn)
+  local name, key, needs, pass = turn.name, turn.key, turn.needs, turn.pass
+  local is_at_limit = turn.starts_at or turn.limit and turn.active > turn.limit
+  if turn.is_limited then
+    if not redis.call('ZSCORE', base .. 'lanes', name) then
+      return false
+    end
+    if not is_at_limit then
+      local refused, time = limiters().refusals(name, key, needs, pass)
+      if refused then
+        limiters().wait_for(name, refused, pass, time)
+        if string.find(refused[1], '^service:') then
+          gates().note(refused[1])
+        end
+      end
+      return refused ~= nil
+    end
+    limiters().leave_waiters(name, key, needs, not turn.starts_at and 'key' or nil)
+    if not turn.starts_at then
+      wait_for_key(turn, pass, nil)
+      return true
+    end
+  end
+  if is_at_limit then
+    block_until(turn, pass, pass)
+  end
+  return is_at_limit
+end
+local function take_head(turn)
+  local name, active = turn.name, base .. 'active'
+  local id = redis.call('RPOPLPUSH', lane_list(base, name), active)
+  if not id then
+    id = redis.call('ZPOPMIN', lane_priorities(base, name))[1]
+    if id then
+      redis.call('LPUSH', active, id)
+    end
+  end
+  if id then
+    note_left_lane(name, 1)
+    return id
+  end
+  redis.call('ZREM', base .. 'turns', name)
+  if turn.is_limited then
+    limiters().leave_waiters(name, turn.key, turn.needs)
+  end
+  if turn.needs then
+    redis.call('ZREMRANGEBYSCORE', base .. 'key-passes', '-inf', turn.pass)
+  end
+  return nil
+end
+local function reached_pass(turn)
+  local name, pass = turn.name, turn.pass
+  if not turn.is_limited or redis.call('EXISTS', base .. 'waited-needs') == 0 then
+    return pass
+  end
+  local other = redis.call('ZRANGE', base .. 'turns', 1, 1, 'WITHSCORES')
+  local time = math.max(other[2] or 0, redis.call('HGET', base .. 'turn-state', 'time') or 0)
+  return limiters().leave_waiters(name, turn.key, turn.needs) and math.max(pass, time) or pass
+end
+local function end_turn(turn, id, lane, obstacles)
+  local name, key, needs, passes = turn.name, turn.key, turn.needs, base .. 'key-passes'
+  local pass = reached_pass(turn)
+  local key_pass = obstacles.has_key_passes and tonumber(redis.call('ZSCORE', passes, key)) or nil
+  local next_pass = math.max(pass, key_pass or pass) + 1 / lane_weight(lane)
+  if key_pass or needs then
+    redis.call('ZADD', passes, next_pass, key)
+  end
+  if turn.rate then
+    count_start(turn.rate)
+    turn.starts_at = key_starts_at(key, turn.rate, false)
+  end
+  if turn.is_limited then
+    limiters().take(needs)
+  end
+  if needs and string.find(needs, 'service:', 1, true) then
+    gates().admit(id, needs)
+  end
+  local is_at_limit = turn.limit and turn.active >= turn.limit
+  if turn.starts_at or is_at_limit and not turn.is_limited then
+    block_until(turn, next_pass, pass)
+    return false
+  end
+  if is_at_limit then
+    wait_for_key(turn, next_pass, pass)
+    return false
+  end
+  redis.call('ZADD', base .. 'turns', next_pass, name)
+  local has_tasks = turn.is_limited and redis.call('ZSCORE', base .. 'lanes', name)
+  local refused = has_tasks and limiters().refusals(name, key, needs, next_pass)
+  if refused then
+    limiters().wait_for(name, refused, next_pass, pass)
+  end
+  return not refused
+end
+local function forget_waiters(base)
+  if redis.call('EXISTS', base .. 'waited-needs') == 1 then
+    for _, need in ipairs(redis.call('ZRANGE', base .. 'waited-needs', 0, -1)) do
+      redis.call('UNLINK', base .. 'need-waiters:' .. need)
+    end
+    redis.call('UNLINK', base .. 'waited-needs')
+  end
+end
+local function forget_turns(base)
+  forget_waiters(base)
+  local turns, state = base .. 'turns', base .. 'turn-state'
+  redis.call('UNLINK', turns, state, base .. 'blocked-lanes', base .. 'lane-times', base .. 'key-passes')
+end
+local MAX_LANES = 32
+local LAST_PASS = 0x100000000
+local function begin_again()
+  local turns, blocked = base .. 'turns', base .. 'blocked-lanes'
+  for _, need in ipairs(redis.call('ZRANGE', base .. 'waited-needs', 0, -1)) do
+    redis.call('ZDIFFSTORE', blocked, '2', blocked, base .. 'need-waiters:' .. need)
+  end
+  forget_waiters(base)
+  redis.call('ZUNIONSTORE', blocked, '1', blocked, 'WEIGHTS', '0')
+  redis.call('ZDIFFSTORE', turns, '2', base .. 'lanes', blocked)
+  redis.call('ZUNIONSTORE', turns, '1', turns, 'WEIGHTS', '0')
+  redis.call('UNLINK', base .. 'key-passes')
+  redis.call('HDEL', base .. 'turn-state', 'pass', 'time')
+end
+local function next_lane()
+  local name, pass = unpack(redis.call('ZRANGE', base .. 'turns', 0, 0, 'WITHSCORES'))
+  if name and tonumber(pass) >= LAST_PASS then
+    begin_again()
+    name, pass = unpack(redis.call('ZRANGE', base .. 'turns', 0, 0, 'WITHSCORES'))
+  end
+  return name, tonumber(pass)
+end
+local function take_turn_of_others(pass)
+  local state = base .. 'turn-state'
+  local own = math.max(tonumber(redis.call('HGET', state, 'pass')) or pass, pass - 1)
+  if own > pass then
+    return false
+  end
+  redis.call('HSET', state, 'pass', own + 1)
+  return true
+end
+local function take_turn(obstacles)
+  for _ = 1, MAX_LANES do
+    local name, pass = next_lane()
+    if not name then
+      return nil, false
+    end
+    if obstacles.has_others and take_turn_of_others(pass) then
+      return nil, true
+    end
+    local turn = open_turn(name, pass, obstacles)
+    if not holds_up(turn) then
+      local id = take_head(turn)
+      local lane = id and redis.call('HGET', base .. id, 'lane')
+      if lane then
+        return id, false, end_turn(turn, id, lane, obstacles)
+      elseif id then
+        redis.call('LPOP', base .. 'active')
+      end
+      if not id and not obstacles.has_others and redis.call('EXISTS', base .. 'lanes') == 0 then
+        uncount_turn(turn)
+        return nil, false
+      end
+    end
+    uncount_turn(turn)
+  end
+  return nil, false
+end
+local function note_none(obstacles)
+  local lanes = base .. 'lanes'
+  local remaining = redis.call('EXISTS', base .. 'turns', lanes, lanes)
+  if remaining == 0 or remaining == 1 and not obstacles.has_others then
+    forget_turns(base)
+  elseif remaining == 3 then
+    redis.call('ZADD', base .. 'marker', '0', '0')
+  end
+end
+local function resume_due(now)
+  local due = redis.call('ZRANGEBYSCORE', base .. 'lane-times', '-inf', now, 'LIMIT', '0', MAX_LANES)
+  for _, name in ipairs(due) do
+    redis.call('ZREM', base .. 'lane-times', name)
+    local pass = redis.call('ZSCORE', base .. 'blocked-lanes', name)
+    if pass then
+      resume_lane(name, pass)
+    end
+    if string.find(name, '^\\30service:') then
+      gates().resume(name, MAX_LANES)
+    end
+  end
+end
+local function start_next(features, now)
+  if not features or features % 2 == 0 then
+    features = read_features()
+  end
+  local wait, active, obstacles = base .. 'wait', base .. 'active', nil
+  for _ = 1, MAX_LANES do
+    obstacles = read_obstacles(features)
+    if obstacles.has_times then
+      resume_due(now)
+    end
+    local id, is_turn_of_others, takes_turns_on = take_turn(obstacles)
+    if id then
+      local is_last = obstacles.is_counted and not takes_turns_on
+      local others = base .. 'prioritized'
+      return id,
+        is_last and redis.call('EXISTS', base .. 'turns', wait, others, base .. 'delayed', base .. 'lane-times') == 0
+    end
+    if not is_turn_of_others then
+      note_none(obstacles)
+    end
+    id = redis.call('RPOPLPUSH', wait, active)
+    local lane = id and obstacles.is_counted and redis.call('HGET', base .. id, 'lane')
+    if not lane then
+      return id, false, not id and obstacles.is_counted
+    end
+    redis.call('LPOP', active)
+    if is_turn_of_others then
+      redis.call('HINCRBYFLOAT', base .. 'turn-state', 'pass', '-1')
+    end
+    enter_lane(lane, id, 0, true)
+  end
+  redis.call('ZADD', base .. 'marker', '0', '0')
+  return nil, false, obstacles.is_counted
+end
+local NEWEST_WAITING = 250
+local function hold_until(lane)
+  local pass = lane.starts_at and redis.call('ZSCORE', base .. 'turns', lane.name)
+  if not pass then
+    return
+  end
+  if lane.needs then
+    limiters().leave_waiters(lane.name, lane.key, lane.needs)
+  end
+  block_lane(lane.name, pass)
+  redis.call('ZADD', base .. 'lane-times', whole(lane.starts_at), lane.name)
+end
+local function is_lane_held(field, obstacles)
+  local lane = read_lane(lane_name(field), obstacles)
+  if lane.needs then
+    gates().note_closed(lane.needs)
+  end
+  hold_until(lane)
+  local is_at_limit = lane.starts_at or lane.limit and active_of_key(lane.key) >= lane.limit
+  return is_at_limit or lane.needs and limiters().is_full(lane.needs) or false
+end
+local function leave_for_start(id, field, obstacles)
+  local lane = read_lane(lane_name(field), obstacles)
+  local name, needs = lane.name, lane.needs
+  redis.call('ZADD', base .. 'turns', 'XX', 'INCR', 1 / lane_weight(field), name)
+  if lane.rate then
+    count_start(lane.rate)
+    lane.starts_at = key_starts_at(lane.key, lane.rate, false)
+  end
+  if needs and redis.call('ZSCORE', base .. 'turns', name) then
+    limiters().leave_waiters(name, lane.key, needs)
+  end
+  hold_until(lane)
+  if needs and string.find(needs, 'service:', 1, true) then
+    gates().admit(id, needs)
+  end
+end
+local function leave_wait(id)
+  local newest = redis.call('LPOS', base .. 'wait', id, 'MAXLEN', NEWEST_WAITING)
+  return redis.call('LREM', base .. 'wait', newest and 1 or -1, id) == 1
+end
+local function take_candidate(ids, obstacles, places)
+  local is_examined = obstacles.is_counted or obstacles.has_throttles
+  local is_held, first, lowest = {}, nil, nil
+  for id in string.gmatch(ids, '%S+') do
+    local score = places.has_set and tonumber(redis.call('ZSCORE', base .. 'prioritized', id))
+    if score and (not lowest or score < lowest) then
+      first, lowest = id, score
+    elseif not score and places.has_list and redis.call('EXISTS', base .. id .. ':lock') == 0 then
+      local enqueued_at, ended_at, lane = unpack(redis.call('HMGET', base .. id, 'timestamp', 'finishedOn', 'lane'))
+      local may_start = enqueued_at and not ended_at
+      if may_start and lane and is_examined then
+        if is_held[lane] == nil then
+          is_held[lane] = is_lane_held(lane, obstacles)
+        end
+        may_start = not is_held[lane]
+      end
+      local waits = may_start
+        and not redis.call('ZSCORE', base .. 'delayed', id)
+        and not redis.call('LPOS', base .. 'active', id)
+      if waits and lane and places.has_lanes and leave_lane(lane, id) then
+        leave_for_start(id, lane, obstacles)
+        return id
+      end
+      if waits and leave_wait(id) then
+        return id
+      end
+    end
+  end
+  return nil, first
+end
+local function start_candidate(ids, now)
+  local obstacles = read_obstacles(read_features())
+  if obstacles.has_times then
+    resume_due(now)
+  end
+  local has_lanes = redis.call('EXISTS', base .. 'lanes') == 1
+  local places = { has_set = redis.call('EXISTS', base .. 'prioritized') == 1, has_lanes = has_lanes }
+  places.has_list = has_lanes or redis.call('EXISTS', base .. 'wait') == 1
+  if not places.has_set and not places.has_list then
+    forget_turns(base)
     return nil
   end
+  local id, first = take_candidate(ids, obstacles, places)
+  if not id and first then
+    redis.call('ZREM', base .. 'prioritized', first)
+    id = first
+  end
+  if not id then
+    return nil
+  end
+  redis.call('LPUSH', base .. 'active', id)
+  if obstacles.is_counted then
+    hold_places(id)
+  end
   return id
+end
+`
+
+export const DECODE_JSON = `
+local function decode_json(text)
+  return cjson.decode((string.gsub(text, '\\\\u[dD][89a-fA-F]%x%x', '\\\\ufffd')))
+end
+`
+
+export const FENCE = `
+local function is_deposed(leader, fencing)
+  local highest = tonumber(redis.call('GET', leader) or '0')
+  if highest > tonumber(fencing) then
+    return true
+  end
+  if highest < tonumber(fencing) then
+    redis.call('SET', leader, fencing)
+  end
+  return false
+end
+`
+
+export const FINGERPRINTS = `
+local MAX_FINGERPRINTS = 1000
+local OTHER = '{"state":"","code":"other","message":"errors after the first 1000 kinds"}'
+local function enter_fingerprint(home, id, score, given)
+  local fingerprint, rest, info = string.match(given, '^(%S+)([^\\n]*)\\n(.*)$')
+  local infos = home .. 'fingerprints'
+  if redis.call('HEXISTS', infos, fingerprint) == 0 then
+    if redis.call('HLEN', infos) >= MAX_FINGERPRINTS then
+      fingerprint = 'other'
+      redis.call('HSETNX', infos, fingerprint, OTHER)
+    else
+      redis.call('HSET', infos, fingerprint, info)
+      redis.call('RPUSH', home .. 'new-fingerprints', fingerprint)
+      redis.call('LTRIM', home .. 'new-fingerprints', -MAX_FINGERPRINTS, -1)
+    end
+  end
+  redis.call('HSET', home .. id, 'fingerprint', fingerprint .. rest)
+  redis.call('ZADD', home .. 'fingerprint:' .. fingerprint, score, id)
+end
+local function leave_fingerprint(home, id, stored)
+  if not stored then
+    return
+  end
+  local fingerprint = string.match(stored, '^%S+')
+  local set = home .. 'fingerprint:' .. fingerprint
+  if redis.call('ZREM', set, id) == 1 and redis.call('EXISTS', set) == 0 then
+    redis.call('HDEL', home .. 'fingerprints', fingerprint)
+  end
+end
+`
+
+export const FORWARDED = `
+local function whole(number)
+  return string.format('%.0f', number)
+end
+local function micros()
+  local time = redis.call('TIME')
+  return time[1] * 1000000 + time[2]
+end
+local function millis()
+  return math.floor(micros() / 1000)
+end
+local PERIOD_S, EARLIER_PERIODS = 21600, 4
+local MIN_DIGITS, MAX_DIGITS = '3', '5'
+local FULL = 512
+local SPARSE = 16
+local function digits_in(noted, period)
+  return string.match(noted, ' ' .. period .. ':(%d+)')
+end
+local function records_in(bucket, period, digits)
+  return base .. 'forwarded:' .. period .. ':' .. string.sub(bucket, 1, digits)
+end
+local function read_periods(task)
+  local number, bucket = string.match(task.forwarded, '^(%S+) (%S+)$')
+  local noted = redis.call('HGET', base .. 'totals', 'forwardedDigits') or ''
+  return number, bucket, noted, math.floor(millis() / 1000 / PERIOD_S)
+end
+local function recall_forwarded(task)
+  local number, bucket, noted, now = read_periods(task)
+  for period = now, now - EARLIER_PERIODS, -1 do
+    for digits in string.gmatch(digits_in(noted, period) or MIN_DIGITS, '%d') do
+      if redis.call('SISMEMBER', records_in(bucket, period, digits), number) == 1 then
+        return ADDED
+      end
+    end
+  end
+  return nil
+end
+local function note_digits(noted, now, used)
+  local others = ''
+  for period = now - EARLIER_PERIODS, now - 1 do
+    local digits = digits_in(noted, period)
+    if digits then
+      others = others .. ' ' .. period .. ':' .. digits
+    end
+  end
+  redis.call('HSET', base .. 'totals', 'forwardedDigits', others .. ' ' .. now .. ':' .. used)
+end
+local function remember_forwarded(task)
+  local number, bucket, noted, now = read_periods(task)
+  local used, before = digits_in(noted, now), digits_in(noted, now - 1)
+  if before and not used then
+    used = string.sub(before, -1)
+    if used ~= MIN_DIGITS and redis.call('SCARD', records_in(bucket, now - 1, used)) < SPARSE then
+      used = used - 1
+    end
+    if before ~= MIN_DIGITS then
+      note_digits(noted, now, used)
+    end
+  end
+  used = used or MIN_DIGITS
+  local digits = string.sub(used, -1)
+  local records = records_in(bucket, now, digits)
+  redis.call('SADD', records, number)
+  local count = redis.call('SCARD', records)
+  if count == 1 then
+    redis.call('EXPIREAT', records, (now + EARLIER_PERIODS + 1) * PERIOD_S)
+  end
+  if count >= FULL and digits < MAX_DIGITS then
+    note_digits(noted, now, used .. digits + 1)
+  end
+end
+`
+
+export const KEY_LIMITS = `
+local function whole(number)
+  return string.format('%.0f', number)
+end
+local function micros()
+  local time = redis.call('TIME')
+  return time[1] * 1000000 + time[2]
+end
+local function millis()
+  return math.floor(micros() / 1000)
+end
+local function limits_of_key(key)
+  local own, default, own_rate, default_rate =
+    unpack(redis.call('HMGET', base .. 'key-limits', 'concurrency:' .. key, 'concurrency', 'rate:' .. key, 'rate'))
+  return tonumber(own or default), own_rate or default_rate, own, own_rate
+end
+local function active_of_key(key)
+  return tonumber(redis.call('ZSCORE', base .. 'active-by-key', key)) or 0
+end
+local function count_key(key)
+  return tonumber(redis.call('ZINCRBY', base .. 'active-by-key', '1', key))
+end
+local function uncount_key(key)
+  if redis.call('ZINCRBY', base .. 'active-by-key', '-1', key) == '0' then
+    redis.call('ZREM', base .. 'active-by-key', key)
+  end
+end
+local function open_rate(key, stored)
+  local max, per, burst = string.match(stored, '^(%d+)/(%d+)/(%d+)$')
+  local now, interval = micros() / 1000, per / max
+  local early = interval * (burst - 1)
+  local due = tonumber(redis.call('GET', base .. 'key-rate:' .. key)) or now
+  if due > now + early + interval + 1 then
+    due = now + early
+  end
+  return { key = key, now = now, interval = interval, early = early, due = due }
+end
+local function key_starts_at(key, rate, has_throttles)
+  local starts_at = rate and rate.due - rate.early > rate.now and math.ceil(rate.due - rate.early) or nil
+  local ends_at = has_throttles and tonumber(redis.call('ZSCORE', base .. 'key-throttles', key))
+  return ends_at and ends_at > math.max(micros() / 1000, starts_at or 0) and ends_at or starts_at
+end
+local function count_start(rate)
+  rate.due = math.max(rate.due, rate.now) + rate.interval
+  local life = math.max(1, math.ceil(rate.due - rate.now))
+  redis.call('SET', base .. 'key-rate:' .. rate.key, string.format('%.3f', rate.due), 'PX', life)
+end
+local function throttle_key(key, ends_at)
+  local throttles = base .. 'key-throttles'
+  redis.call('ZREMRANGEBYSCORE', throttles, '-inf', whole(millis()))
+  redis.call('ZADD', throttles, 'GT', whole(ends_at), key)
+  redis.call('PEXPIREAT', throttles, redis.call('ZRANGE', throttles, -1, -1, 'WITHSCORES')[2])
 end
 `
 
@@ -626,89 +2249,6 @@ local function uncount_loss(job)
   if redis.call('HGET', job, 'defa') == 'job stalled more than allowable limit' then
     redis.call('HDEL', job, 'defa')
   end
-end
-`
-
-export const MATCHING_DEAD = `
-local function decode_json(text)
-  return cjson.decode((string.gsub(text, '\\\\u[dD][89a-fA-F]%x%x', '\\\\ufffd')))
-end
-local function has_tag(stored, tag)
-  for _, each in ipairs(stored and decode_json(stored) or {}) do
-    if each == tag then
-      return true
-    end
-  end
-  return false
-end
-local function matches_dead(base, filter, id)
-  local job = base .. id
-  if next(filter) == nil then
-    return redis.call('EXISTS', job) == 1
-  end
-  local name, stored = unpack(redis.call('HMGET', job, 'name', 'fingerprint'))
-  if not name or filter.task and filter.task ~= name then
-    return false
-  end
-  if filter.state or filter.code then
-    local state, code = string.match(stored or '', '^%S+ (%S+) (.*)$')
-    if filter.state and filter.state ~= state or filter.code and filter.code ~= code then
-      return false
-    end
-  end
-  if filter.tag and not has_tag(redis.call('HGET', job, 'tags'), filter.tag) then
-    return false
-  end
-  if not filter.text then
-    return true
-  end
-  local reason = redis.call('HGET', job, 'failedReason') or ''
-  local message = string.match(reason, '^[A-Z_]+ %b(): (.*)$') or reason
-  return string.find(string.lower(message), filter.text, 1, true) ~= nil
-end
-`
-
-export const NEXT_TASK = `
-local function lane_name(field)
-  return string.match(field, ' (.*)$')
-end
-local function split_lane(name)
-  if not string.find(name, '\\30', 1, true) then
-    return name, nil
-  end
-  return string.match(name, '^(.*)\\30([^\\30]*)$')
-end
-local function lane_list(base, name)
-  return base .. 'lane:' .. name
-end
-local function lane_priorities(base, name)
-  return base .. 'lane-priorities:' .. name
-end
-local function lane_length(base, name)
-  return redis.call('LLEN', lane_list(base, name)) + redis.call('ZCARD', lane_priorities(base, name))
-end
-local function lane_head(base, name)
-  return redis.call('LINDEX', lane_list(base, name), -1) or redis.call('ZRANGE', lane_priorities(base, name), 0, 0)[1]
-end
-local EXAMINED_LANES = 32
-local function next_task(base)
-  local other = redis.call('LINDEX', base .. 'wait', -1) or redis.call('ZRANGE', base .. 'prioritized', 0, 0)[1]
-  if redis.call('EXISTS', base .. 'lanes') == 0 then
-    return other
-  end
-  local turns = redis.call('ZRANGE', base .. 'turns', 0, EXAMINED_LANES - 1, 'WITHSCORES')
-  local own = tonumber(redis.call('HGET', base .. 'turn-state', 'pass') or turns[2])
-  for i = 1, #turns, 2 do
-    local pass = tonumber(turns[i + 1])
-    if other and math.max(own, pass - 1) <= pass then
-      return other
-    end
-    local id = lane_head(base, turns[i])
-    if id then
-      return id
-    end
-  end
-  return other
 end
 `
 
@@ -809,31 +2349,6 @@ local function write_outbox(home, id, status, result, own)
     end
   end
   return is_unkept
-end
-`
-
-export const RANK_IN_SET = `
-local function is_after(id, other)
-  for at = 1, math.min(#id, #other) do
-    local byte, of_other = string.byte(id, at), string.byte(other, at)
-    if byte ~= of_other then
-      return byte > of_other
-    end
-  end
-  return #id > #other
-end
-local function rank_in(set, score, id)
-  local first = redis.call('ZCOUNT', set, '-inf', '(' .. score)
-  local beyond = first + redis.call('ZCOUNT', set, score, score)
-  while first < beyond do
-    local middle = math.floor((first + beyond) / 2)
-    if is_after(redis.call('ZRANGE', set, middle, middle)[1], id) then
-      beyond = middle
-    else
-      first = middle + 1
-    end
-  end
-  return first
 end
 `
 
@@ -1241,6 +2756,66 @@ local function end_retry(packed, now, is_completed)
 end
 `
 
+export const SPILL_LANES = `
+local function lane_name(field)
+  return string.match(field, ' (.*)$')
+end
+local function lane_weight(field)
+  return tonumber(string.match(field, '^%S+'))
+end
+local function split_lane(name)
+  if not string.find(name, '\\30', 1, true) then
+    return name, nil
+  end
+  return string.match(name, '^(.*)\\30([^\\30]*)$')
+end
+local function lane_list(base, name)
+  return base .. 'lane:' .. name
+end
+local function lane_priorities(base, name)
+  return base .. 'lane-priorities:' .. name
+end
+local function lane_length(base, name)
+  return redis.call('LLEN', lane_list(base, name)) + redis.call('ZCARD', lane_priorities(base, name))
+end
+local function lane_head(base, name)
+  return redis.call('LINDEX', lane_list(base, name), -1) or redis.call('ZRANGE', lane_priorities(base, name), 0, 0)[1]
+end
+local function forget_waiters(base)
+  if redis.call('EXISTS', base .. 'waited-needs') == 1 then
+    for _, need in ipairs(redis.call('ZRANGE', base .. 'waited-needs', 0, -1)) do
+      redis.call('UNLINK', base .. 'need-waiters:' .. need)
+    end
+    redis.call('UNLINK', base .. 'waited-needs')
+  end
+end
+local function forget_turns(base)
+  forget_waiters(base)
+  local turns, state = base .. 'turns', base .. 'turn-state'
+  redis.call('UNLINK', turns, state, base .. 'blocked-lanes', base .. 'lane-times', base .. 'key-passes')
+end
+local SPILLED_AT_ONCE = 1000
+local function spill_lanes()
+  for _, name in ipairs(redis.call('ZRANGE', base .. 'lanes', 0, -1)) do
+    local list, priorities = lane_list(base, name), lane_priorities(base, name)
+    repeat
+      local ids = redis.call('RPOP', list, SPILLED_AT_ONCE)
+      if ids then
+        redis.call('LPUSH', base .. 'wait', unpack(ids))
+      end
+    until not ids
+    repeat
+      local ids = redis.call('ZPOPMIN', priorities, SPILLED_AT_ONCE)
+      for i = 1, #ids, 2 do
+        redis.call('ZADD', base .. 'prioritized', ids[i + 1], ids[i])
+      end
+    until #ids == 0
+  end
+  redis.call('UNLINK', base .. 'lanes')
+  forget_turns(base)
+end
+`
+
 export const TASK_CHARGE = `
 local TASK_OVERHEAD_BYTES = 512
 local function stored_bytes_of(job)
@@ -1287,20 +2862,6 @@ local function add_task_events(base, id, lines, due)
     elseif may_add(base .. id, line) then
       local event = due and string.sub(line, -1) ~= '}' and line .. string.format('%.0f}', due) or line
       add_task_event(base, id, count, event)
-    end
-  end
-end
-`
-
-export const TICKET_OF = `
-local function ticket_of(base, name, key, needs)
-  local waiters = base .. 'need-waiters:'
-  if redis.call('ZSCORE', waiters .. 'key:' .. key .. '=1', name) then
-    return 'key'
-  end
-  for limiter, amount in string.gmatch(needs, '([^,]+)=(%d+)') do
-    if redis.call('ZSCORE', waiters .. limiter .. '=' .. amount, name) then
-      return limiter
     end
   end
 end
@@ -1478,11 +3039,6 @@ export const defineBreakersScript = luaScript<'stored', 'base' | 'replaces', voi
   lua: `#!lua flags=allow-oom
 local stored = KEYS[1]
 local base, replaces = ARGV[1], ARGV[2]
-local created_gates
-local function gates()
-  if created_gates then
-    return created_gates
-  end
 local function whole(number)
   return string.format('%.0f', number)
 end
@@ -1493,6 +3049,10 @@ end
 local function millis()
   return math.floor(micros() / 1000)
 end
+local function block_lane(name, pass)
+  redis.call('ZREM', base .. 'turns', name)
+  redis.call('ZADD', base .. 'blocked-lanes', pass, name)
+end
 local function resume_lane(name, pass)
   redis.call('ZREM', base .. 'blocked-lanes', name)
   local first = redis.call('ZRANGE', base .. 'turns', 0, 0, 'WITHSCORES')
@@ -1502,16 +3062,27 @@ local function resume_lane(name, pass)
     redis.call('ZADD', base .. 'marker', '0', '0')
   end
 end
-local function wake_first(need)
-  local first, ticket = unpack(redis.call('ZRANGE', base .. 'need-waiters:' .. need, 0, 0, 'WITHSCORES'))
-  if first and redis.call('ZREM', base .. 'blocked-lanes', first) == 1 then
-    redis.call('ZADD', base .. 'turns', ticket, first)
+local function wake_lane(name, ticket)
+  if name and redis.call('ZREM', base .. 'blocked-lanes', name) == 1 then
+    redis.call('ZADD', base .. 'turns', ticket, name)
     redis.call('ZADD', base .. 'marker', '0', '0')
   end
 end
+local function wake_first(need)
+  local first, ticket = unpack(redis.call('ZRANGE', base .. 'need-waiters:' .. need, 0, 0, 'WITHSCORES'))
+  wake_lane(first, ticket)
+end
+local function key_need(key)
+  return 'key:' .. key .. '=1'
+end
+local created_gates
+local function gates()
+  if created_gates then
+    return created_gates
+  end
   local KIND = 'service:'
   local ENTRY = '\\30' .. KIND
-  local now, set_gate = millis(), nil
+  local now, noted, set_gate = millis(), {}, nil
 local BUCKETS, OPEN_JITTER, ROUNDING = 10, 0.1, 1e-9
 local function new_breaker(now)
   return { state = 'closed', mode = 'auto', generation = 0, since = now, buckets = {} }
@@ -1721,6 +3292,14 @@ end
       refresh_breaker(service)
     end
   end
+  local function note_closed(needs)
+    for need in string.gmatch(needs, KIND .. '[^,]+') do
+      if not noted[need] and redis.call('HEXISTS', base .. 'capacities', string.match(need, '^[^=]+')) == 1 then
+        note(need)
+      end
+      noted[need] = true
+    end
+  end
   local function resume(entry, most)
     local service = string.match(entry, '^' .. ENTRY .. '([^=]*)$')
     if not service then
@@ -1753,6 +3332,7 @@ end
     admit = admit,
     count_calls = count_calls,
     note = note,
+    note_closed = note_closed,
     resume = resume,
   }
   return created_gates
@@ -2514,6 +4094,9 @@ end
 local function lane_name(field)
   return string.match(field, ' (.*)$')
 end
+local function lane_weight(field)
+  return tonumber(string.match(field, '^%S+'))
+end
 local function split_lane(name)
   if not string.find(name, '\\30', 1, true) then
     return name, nil
@@ -2800,8 +4383,21 @@ end
 local function store_reply(key, request, reply, keepMs)
   redis.call('SET', key, cmsgpack.pack({ request, reply }), 'PX', keepMs)
 end
+local function whole(number)
+  return string.format('%.0f', number)
+end
+local function micros()
+  local time = redis.call('TIME')
+  return time[1] * 1000000 + time[2]
+end
+local function millis()
+  return math.floor(micros() / 1000)
+end
 local function lane_name(field)
   return string.match(field, ' (.*)$')
+end
+local function lane_weight(field)
+  return tonumber(string.match(field, '^%S+'))
 end
 local function split_lane(name)
   if not string.find(name, '\\30', 1, true) then
@@ -2820,16 +4416,6 @@ local function lane_length(base, name)
 end
 local function lane_head(base, name)
   return redis.call('LINDEX', lane_list(base, name), -1) or redis.call('ZRANGE', lane_priorities(base, name), 0, 0)[1]
-end
-local function whole(number)
-  return string.format('%.0f', number)
-end
-local function micros()
-  local time = redis.call('TIME')
-  return time[1] * 1000000 + time[2]
-end
-local function millis()
-  return math.floor(micros() / 1000)
 end
 local NEEDS_MARK = '\\30'
 local JOINS_BEHIND = 0.125
@@ -4035,6 +5621,9 @@ end
 local function lane_name(field)
   return string.match(field, ' (.*)$')
 end
+local function lane_weight(field)
+  return tonumber(string.match(field, '^%S+'))
+end
 local function split_lane(name)
   if not string.find(name, '\\30', 1, true) then
     return name, nil
@@ -4801,6 +6390,9 @@ end
 local function lane_name(field)
   return string.match(field, ' (.*)$')
 end
+local function lane_weight(field)
+  return tonumber(string.match(field, '^%S+'))
+end
 local function split_lane(name)
   if not string.find(name, '\\30', 1, true) then
     return name, nil
@@ -5398,6 +6990,938 @@ if hasChanged == '1' then
   redis.call('INCR', settingsRevision)
 end
 redis.call('PUBLISH', channel, message)
+`,
+})
+
+/**
+ * Applies a command to its queue's settings. An older command never overwrites a newer one, whichever is applied first. Pause and resume have
+ * the same effect as BullMQ's own. A change that may let tasks start adds the marker, because workers that were refused a task are waiting
+ * for it.
+ */
+export const applySettingsScript = luaScript<
+  'settings' | 'meta' | 'marker' | 'wait' | 'prioritized' | 'lanes' | 'delayed' | 'events' | 'limiter',
+  'base' | 'sequence' | 'mark' | 'scoreStep',
+  void
+>({
+  name: 'apply-settings',
+  keys: ['settings', 'meta', 'marker', 'wait', 'prioritized', 'lanes', 'delayed', 'events', 'limiter'],
+  args: ['base', 'sequence', 'mark', 'scoreStep'],
+  lua: `#!lua flags=allow-oom
+local settings, meta, marker, wait, prioritized = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
+local lanes, delayed, events, limiter = KEYS[6], KEYS[7], KEYS[8], KEYS[9]
+local base, sequence, mark, scoreStep = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
+local function whole(number)
+  return string.format('%.0f', number)
+end
+local function micros()
+  local time = redis.call('TIME')
+  return time[1] * 1000000 + time[2]
+end
+local function millis()
+  return math.floor(micros() / 1000)
+end
+local function block_lane(name, pass)
+  redis.call('ZREM', base .. 'turns', name)
+  redis.call('ZADD', base .. 'blocked-lanes', pass, name)
+end
+local function resume_lane(name, pass)
+  redis.call('ZREM', base .. 'blocked-lanes', name)
+  local first = redis.call('ZRANGE', base .. 'turns', 0, 0, 'WITHSCORES')
+  local time = redis.call('HGET', base .. 'turn-state', 'time')
+  redis.call('ZADD', base .. 'turns', math.max(pass, first[2] or 0, time or 0), name)
+  if redis.call('ZSCORE', base .. 'lanes', name) then
+    redis.call('ZADD', base .. 'marker', '0', '0')
+  end
+end
+local function wake_lane(name, ticket)
+  if name and redis.call('ZREM', base .. 'blocked-lanes', name) == 1 then
+    redis.call('ZADD', base .. 'turns', ticket, name)
+    redis.call('ZADD', base .. 'marker', '0', '0')
+  end
+end
+local function wake_first(need)
+  local first, ticket = unpack(redis.call('ZRANGE', base .. 'need-waiters:' .. need, 0, 0, 'WITHSCORES'))
+  wake_lane(first, ticket)
+end
+local function key_need(key)
+  return 'key:' .. key .. '=1'
+end
+local created_gates
+local function gates()
+  if created_gates then
+    return created_gates
+  end
+  local KIND = 'service:'
+  local ENTRY = '\\30' .. KIND
+  local now, noted, set_gate = millis(), {}, nil
+local BUCKETS, OPEN_JITTER, ROUNDING = 10, 0.1, 1e-9
+local function new_breaker(now)
+  return { state = 'closed', mode = 'auto', generation = 0, since = now, buckets = {} }
+end
+local function next_breaker(breaker, state, now)
+  return { state = state, mode = breaker.mode, generation = breaker.generation + 1, since = now }
+end
+local function half_opened(breaker, at)
+  local after = next_breaker(breaker, 'half_open', at)
+  after.from, after.openings = after.generation, breaker.openings
+  after.started, after['until'], after.succeeded = 0, 'none', 0
+  return after
+end
+local function closed(breaker, now)
+  local after = next_breaker(breaker, 'closed', now)
+  after.buckets = {}
+  return after
+end
+local function open_ms(openings, settings)
+  return math.min(settings.openMs * 2 ^ (openings - 1), settings.maxOpenMs)
+end
+local function opened(breaker, openings, now, settings, random)
+  local after = next_breaker(breaker, 'open', now)
+  after['until'] = now + math.ceil(open_ms(openings, settings) * (1 + OPEN_JITTER * random))
+  after.openings = openings
+  return after
+end
+local function has_passed(ends_at, now, settings)
+  return ends_at <= now or ends_at - now > settings.maxOpenMs * (1 + OPEN_JITTER) + 1
+end
+local function advance(breaker, now, settings)
+  local ends_at = breaker['until']
+  if not ends_at or ends_at == 'none' or not has_passed(ends_at, now, settings) then
+    return breaker
+  end
+  if breaker.state == 'open' then
+    return half_opened(breaker, math.min(ends_at, now))
+  end
+  breaker.generation, breaker.started, breaker['until'] = breaker.generation + 1, 0, 'none'
+  return breaker
+end
+local function breaker_starts_at(breaker, now, settings)
+  local current = advance(breaker, now, settings)
+  local is_probed = current.state == 'half_open' and current.started < settings.probes
+  return (current.state == 'closed' or is_probed) and now or current['until']
+end
+local function admit_start(breaker, now, settings)
+  local current = advance(breaker, now, settings)
+  if current.state == 'half_open' then
+    if current['until'] == 'none' then
+      current['until'] = now + open_ms(current.openings, settings)
+    end
+    current.started = current.started + 1
+  end
+  return current
+end
+local function count_call(breaker, call, now, settings)
+  local length = math.ceil(settings.windowMs / BUCKETS)
+  local current = math.floor(now / length) * length
+  local name = string.format('%.0f', current)
+  local own = breaker.buckets[name] or { 0, 0, 0 }
+  local kept, calls, failures, slow = {}, 0, 0, 0
+  kept[name] = { own[1] + 1, own[2] + (call.failed and 1 or 0), own[3] + (call.slow and 1 or 0) }
+  for at, bucket in pairs(breaker.buckets) do
+    local is_in_window = tonumber(at) <= current and tonumber(at) > current - BUCKETS * length
+    kept[at] = kept[at] or is_in_window and bucket or nil
+  end
+  for _, bucket in pairs(kept) do
+    calls, failures, slow = calls + bucket[1], failures + bucket[2], slow + bucket[3]
+  end
+  breaker.buckets = kept
+  return calls >= settings.minimumCalls
+    and (failures / calls >= settings.failureRate - ROUNDING or slow / calls >= settings.slowCallRate - ROUNDING)
+end
+local function record_call(breaker, call, now, settings, random)
+  if breaker.state == 'closed' and call.generation == breaker.generation then
+    local is_exceeded = count_call(breaker, call, now, settings)
+    return is_exceeded and breaker.mode == 'auto' and opened(breaker, 1, now, settings, random) or breaker
+  end
+  if breaker.state ~= 'half_open' or call.generation < breaker.from then
+    return nil
+  end
+  if call.failed or call.slow then
+    return opened(breaker, breaker.openings + 1, now, settings, random)
+  end
+  breaker.succeeded = breaker.succeeded + 1
+  return breaker.succeeded >= settings.probes and closed(breaker, now) or breaker
+end
+local function with_mode(breaker, mode, now)
+  breaker.mode = mode
+  if mode == 'open' then
+    local after = next_breaker(breaker, 'open', now)
+    after['until'], after.openings = 'none', breaker.openings or 1
+    return after
+  end
+  if mode == 'closed' then
+    return breaker.state == 'closed' and breaker or closed(breaker, now)
+  end
+  return breaker.state == 'open' and half_opened(breaker, now) or breaker
+end
+local function read_breaker(service)
+  local stored = redis.call('HGET', base .. 'breakers', service)
+  return stored and cjson.decode(stored)
+end
+local function store_breaker(service, stored)
+  redis.call('HSET', base .. 'breakers', service, cjson.encode(stored))
+end
+local function write_breaker(service, stored)
+  store_breaker(service, stored)
+  set_gate(service, breaker_starts_at(stored.breaker, now, stored.settings))
+end
+local function define_breaker(service, settings)
+  local stored = read_breaker(service) or { breaker = new_breaker(now) }
+  stored.settings = cjson.decode(settings)
+  write_breaker(service, stored)
+end
+local function set_breaker(service, mode, by, settings)
+  local stored = read_breaker(service) or { breaker = new_breaker(now), settings = cjson.decode(settings) }
+  if stored.breaker.mode ~= mode then
+    local after = with_mode(stored.breaker, mode, now)
+    write_breaker(service, { breaker = after, settings = stored.settings, setBy = { by = by, at = now } })
+  end
+end
+local function remove_breaker(service)
+  redis.call('HDEL', base .. 'breakers', service)
+  set_gate(service, now)
+end
+local function refresh_breaker(service)
+  local stored = read_breaker(service)
+  set_gate(service, stored and breaker_starts_at(stored.breaker, now, stored.settings) or now)
+end
+local function admit_to(service)
+  local stored = read_breaker(service)
+  if not stored then
+    return 0
+  end
+  stored.breaker = admit_start(stored.breaker, now, stored.settings)
+  if stored.breaker.state == 'half_open' then
+    write_breaker(service, stored)
+  end
+  return stored.breaker.generation
+end
+local function record_breaker_call(service, call, random)
+  local stored = read_breaker(service)
+  local was_closed = stored and stored.breaker.state == 'closed'
+  local after = stored and record_call(stored.breaker, call, now, stored.settings, random)
+  if not after then
+    return
+  end
+  stored.breaker = after
+  if was_closed and after.state == 'closed' then
+    store_breaker(service, stored)
+  else
+    write_breaker(service, stored)
+  end
+end
+  local function wake_held_up(limiter)
+    for _, need in ipairs(redis.call('ZRANGEBYLEX', base .. 'waited-needs', '[permits:', '+')) do
+      local first = redis.call('ZRANGE', base .. 'need-waiters:' .. need, 0, 0)[1]
+      if first and string.find(first, limiter .. '=', 1, true) then
+        wake_first(need)
+      end
+    end
+  end
+  function set_gate(service, starts_at)
+    local times, limiter = base .. 'lane-times', KIND .. service
+    local has_lanes = redis.call('EXISTS', base .. 'turn-state') == 1
+    if starts_at == now then
+      if redis.call('HDEL', base .. 'capacities', limiter) == 1 and has_lanes then
+        redis.call('ZADD', times, whole(now), ENTRY .. service)
+        redis.call('ZADD', base .. 'marker', '0', '0')
+      end
+      return
+    end
+    if redis.call('HSET', base .. 'capacities', limiter, '0') == 1 then
+      wake_held_up(limiter)
+    end
+    if starts_at == 'none' then
+      redis.call('ZREM', times, ENTRY .. service)
+    elseif has_lanes then
+      redis.call('ZADD', times, whole(starts_at), ENTRY .. service)
+      redis.call('ZADD', base .. 'marker', 'LT', whole(starts_at), '1')
+    end
+  end
+  local function admit(id, needs)
+    local admitted = {}
+    for service in string.gmatch(needs, KIND .. '([^=]+)=') do
+      admitted[service] = admit_to(service)
+    end
+    if next(admitted) then
+      redis.call('HSET', base .. id, 'admitted', cjson.encode(admitted))
+    end
+  end
+  local function count_calls(id, calls)
+    local admitted = cjson.decode(redis.call('HGET', base .. id, 'admitted') or '{}')
+    for _, each in ipairs(cjson.decode(calls)) do
+      local service, failed, slow, random = unpack(each)
+      if admitted[service] then
+        local call = { generation = admitted[service], failed = failed, slow = slow }
+        record_breaker_call(service, call, random)
+      end
+    end
+  end
+  local function note(need)
+    local service = string.match(need, '^' .. KIND .. '(.*)=')
+    if service and not redis.call('ZSCORE', base .. 'lane-times', ENTRY .. service) then
+      refresh_breaker(service)
+    end
+  end
+  local function note_closed(needs)
+    for need in string.gmatch(needs, KIND .. '[^,]+') do
+      if not noted[need] and redis.call('HEXISTS', base .. 'capacities', string.match(need, '^[^=]+')) == 1 then
+        note(need)
+      end
+      noted[need] = true
+    end
+  end
+  local function resume(entry, most)
+    local service = string.match(entry, '^' .. ENTRY .. '([^=]*)$')
+    if not service then
+      return
+    end
+    refresh_breaker(service)
+    if redis.call('HEXISTS', base .. 'capacities', KIND .. service) == 1 then
+      return
+    end
+    local need = KIND .. service .. '=1'
+    local lanes = redis.call('ZPOPMIN', base .. 'need-waiters:' .. need, most)
+    for i = 1, #lanes, 2 do
+      local pass = redis.call('ZSCORE', base .. 'blocked-lanes', lanes[i])
+      if pass then
+        resume_lane(lanes[i], pass)
+      end
+    end
+    if redis.call('EXISTS', base .. 'need-waiters:' .. need) == 1 then
+      redis.call('ZADD', base .. 'lane-times', whole(now), entry)
+      redis.call('ZADD', base .. 'marker', '0', '0')
+    else
+      redis.call('ZREM', base .. 'lane-times', entry)
+      redis.call('ZREM', base .. 'waited-needs', need)
+    end
+  end
+  created_gates = {
+    define = define_breaker,
+    set = set_breaker,
+    remove = remove_breaker,
+    admit = admit,
+    count_calls = count_calls,
+    note = note,
+    note_closed = note_closed,
+    resume = resume,
+  }
+  return created_gates
+end
+local function lane_name(field)
+  return string.match(field, ' (.*)$')
+end
+local function lane_weight(field)
+  return tonumber(string.match(field, '^%S+'))
+end
+local function split_lane(name)
+  if not string.find(name, '\\30', 1, true) then
+    return name, nil
+  end
+  return string.match(name, '^(.*)\\30([^\\30]*)$')
+end
+local function lane_list(base, name)
+  return base .. 'lane:' .. name
+end
+local function lane_priorities(base, name)
+  return base .. 'lane-priorities:' .. name
+end
+local function lane_length(base, name)
+  return redis.call('LLEN', lane_list(base, name)) + redis.call('ZCARD', lane_priorities(base, name))
+end
+local function lane_head(base, name)
+  return redis.call('LINDEX', lane_list(base, name), -1) or redis.call('ZRANGE', lane_priorities(base, name), 0, 0)[1]
+end
+local NEEDS_MARK = '\\30'
+local JOINS_BEHIND = 0.125
+local LANE_PRIORITY_STEP = 0x100000000
+local NEWEST_OF_LANE = 250
+local function lane_keys(lane)
+  local name = lane_name(lane)
+  return name, lane_list(base, name), lane_priorities(base, name)
+end
+local function join_turns(name)
+  local first = redis.call('ZRANGE', base .. 'turns', 0, 0, 'WITHSCORES')
+  local time, others = unpack(redis.call('HMGET', base .. 'turn-state', 'time', 'pass'))
+  local pass = (first[2] or time) and math.max(first[2] or 0, time or 0) + JOINS_BEHIND or others or 0
+  redis.call('ZADD', base .. 'turns', 'NX', pass, name)
+end
+local function enter_lane(lane, id, priority, to_head)
+  local name, list, priorities = lane_keys(lane)
+  local state, was_empty = base .. 'turn-state', false
+  if priority > 0 then
+    was_empty = redis.call('EXISTS', list, priorities) == 0
+    local order = to_head and 0 or redis.call('HINCRBY', state, 'order', 1) % LANE_PRIORITY_STEP
+    redis.call('ZADD', priorities, whole(priority * LANE_PRIORITY_STEP + order), id)
+  else
+    was_empty = redis.call(to_head and 'RPUSH' or 'LPUSH', list, id) == 1 and redis.call('EXISTS', priorities) == 0
+  end
+  redis.call('HINCRBY', state, 'waiting', 1)
+  if not was_empty then
+    return false
+  end
+  redis.call('ZADD', base .. 'lanes', redis.call('HINCRBY', state, 'order', 1), name)
+  if redis.call('ZSCORE', base .. 'blocked-lanes', name) then
+    return redis.call('ZSCORE', base .. 'lane-times', name) and true or false
+  end
+  join_turns(name)
+  return true
+end
+local function resume_emptied(name)
+  local pass = string.find(name, NEEDS_MARK, 1, true) and redis.call('ZSCORE', base .. 'blocked-lanes', name)
+  if pass then
+    redis.call('ZREM', base .. 'blocked-lanes', name)
+    redis.call('ZREM', base .. 'lane-times', name)
+    redis.call('ZADD', base .. 'turns', pass, name)
+    redis.call('ZADD', base .. 'marker', '0', '0')
+  end
+end
+local function note_left_lane(name, count)
+  redis.call('HINCRBY', base .. 'turn-state', 'waiting', -count)
+  if redis.call('EXISTS', lane_list(base, name), lane_priorities(base, name)) == 0 then
+    redis.call('ZREM', base .. 'lanes', name)
+    resume_emptied(name)
+  end
+end
+local function leave_lane(lane, id)
+  local name, list, priorities = lane_keys(lane)
+  if redis.call('ZREM', priorities, id) == 0 then
+    local newest = redis.call('LPOS', list, id, 'MAXLEN', NEWEST_OF_LANE)
+    if redis.call('LREM', list, newest and 1 or -1, id) == 0 then
+      return false
+    end
+  end
+  note_left_lane(name, 1)
+  return true
+end
+local function read_features()
+  local state, limits, capacities = base .. 'turn-state', base .. 'key-limits', base .. 'capacities'
+  return redis.call('EXISTS', state, limits, limits, capacities, capacities, capacities, capacities)
+end
+local function read_obstacles(features)
+  local wait, prioritized = base .. 'wait', base .. 'prioritized'
+  local throttles, times, passes = base .. 'key-throttles', base .. 'lane-times', base .. 'key-passes'
+  local present = redis.call(
+    'EXISTS',
+    throttles,
+    times,
+    passes,
+    wait,
+    wait,
+    wait,
+    wait,
+    prioritized,
+    prioritized,
+    prioritized,
+    prioritized
+  )
+  local obstacles = { has_limits = features % 4 >= 2, is_counted = features >= 2, has_others = present >= 4 }
+  if present % 4 > 0 then
+    obstacles.has_times = redis.call('EXISTS', throttles, times) > 0
+    obstacles.has_throttles = obstacles.has_times and redis.call('EXISTS', throttles) == 1
+    obstacles.has_key_passes = redis.call('EXISTS', passes) == 1
+  end
+  return obstacles
+end
+local function limits_of_key(key)
+  local own, default, own_rate, default_rate =
+    unpack(redis.call('HMGET', base .. 'key-limits', 'concurrency:' .. key, 'concurrency', 'rate:' .. key, 'rate'))
+  return tonumber(own or default), own_rate or default_rate, own, own_rate
+end
+local function active_of_key(key)
+  return tonumber(redis.call('ZSCORE', base .. 'active-by-key', key)) or 0
+end
+local function count_key(key)
+  return tonumber(redis.call('ZINCRBY', base .. 'active-by-key', '1', key))
+end
+local function uncount_key(key)
+  if redis.call('ZINCRBY', base .. 'active-by-key', '-1', key) == '0' then
+    redis.call('ZREM', base .. 'active-by-key', key)
+  end
+end
+local function open_rate(key, stored)
+  local max, per, burst = string.match(stored, '^(%d+)/(%d+)/(%d+)$')
+  local now, interval = micros() / 1000, per / max
+  local early = interval * (burst - 1)
+  local due = tonumber(redis.call('GET', base .. 'key-rate:' .. key)) or now
+  if due > now + early + interval + 1 then
+    due = now + early
+  end
+  return { key = key, now = now, interval = interval, early = early, due = due }
+end
+local function key_starts_at(key, rate, has_throttles)
+  local starts_at = rate and rate.due - rate.early > rate.now and math.ceil(rate.due - rate.early) or nil
+  local ends_at = has_throttles and tonumber(redis.call('ZSCORE', base .. 'key-throttles', key))
+  return ends_at and ends_at > math.max(micros() / 1000, starts_at or 0) and ends_at or starts_at
+end
+local function count_start(rate)
+  rate.due = math.max(rate.due, rate.now) + rate.interval
+  local life = math.max(1, math.ceil(rate.due - rate.now))
+  redis.call('SET', base .. 'key-rate:' .. rate.key, string.format('%.3f', rate.due), 'PX', life)
+end
+local function throttle_key(key, ends_at)
+  local throttles = base .. 'key-throttles'
+  redis.call('ZREMRANGEBYSCORE', throttles, '-inf', whole(millis()))
+  redis.call('ZADD', throttles, 'GT', whole(ends_at), key)
+  redis.call('PEXPIREAT', throttles, redis.call('ZRANGE', throttles, -1, -1, 'WITHSCORES')[2])
+end
+local created_limiters
+local function limiters()
+  if created_limiters then
+    return created_limiters
+  end
+  local function each_need(needs)
+    return string.gmatch(needs, '([^,]+)=(%d+)')
+  end
+  local function capacity_of(limiter)
+    return tonumber(redis.call('HGET', base .. 'capacities', limiter))
+  end
+  local function used_of(limiter)
+    return tonumber(redis.call('ZSCORE', base .. 'in-use', limiter)) or 0
+  end
+  local function is_before(one, other)
+    for i = 1, math.min(#one, #other) do
+      local a, b = string.byte(one, i), string.byte(other, i)
+      if a ~= b then
+        return a < b
+      end
+    end
+    return #one < #other
+  end
+  local function first_waiter(limiter)
+    local capacity, first, ticket = capacity_of(limiter), nil, nil
+    local needs = redis.call('ZRANGEBYLEX', base .. 'waited-needs', '[' .. limiter .. '=', '(' .. limiter .. '>')
+    for _, need in ipairs(needs) do
+      if not capacity or tonumber(string.match(need, '%d+$')) <= capacity then
+        local lane, score = unpack(redis.call('ZRANGE', base .. 'need-waiters:' .. need, 0, 0, 'WITHSCORES'))
+        local at = tonumber(score)
+        if lane and (not first or at < ticket or at == ticket and is_before(lane, first)) then
+          first, ticket = lane, at
+        end
+      end
+    end
+    return first, ticket
+  end
+  local function wake(limiter)
+    wake_lane(first_waiter(limiter))
+  end
+  local function leave(name, need)
+    local waiters = base .. 'need-waiters:' .. need
+    if redis.call('ZREM', waiters, name) == 0 then
+      return false
+    end
+    if redis.call('EXISTS', waiters) == 0 then
+      redis.call('ZREM', base .. 'waited-needs', need)
+    end
+    return true
+  end
+  local function leave_key(name, key)
+    local has_left = leave(name, key_need(key))
+    if has_left then
+      wake_first(key_need(key))
+    end
+    return has_left
+  end
+  local function leave_waiters(name, key, needs, kept)
+    if redis.call('EXISTS', base .. 'waited-needs') == 0 then
+      return false
+    end
+    local has_left = false
+    for limiter, amount in each_need(needs) do
+      if limiter ~= kept and leave(name, limiter .. '=' .. amount) then
+        has_left = true
+        wake(limiter)
+      end
+    end
+    return kept ~= 'key' and leave_key(name, key) or has_left
+  end
+  local function refusals(name, key, needs, pass)
+    local refused, time = nil, pass
+    for limiter, amount in each_need(needs) do
+      local capacity, need = capacity_of(limiter), limiter .. '=' .. amount
+      if capacity and tonumber(amount) > capacity then
+        leave_waiters(name, key, needs, limiter)
+        return { need }
+      end
+      local first, ticket
+      if capacity then
+        first, ticket = first_waiter(limiter)
+      end
+      local is_behind = first and first ~= name and (ticket < pass or ticket == pass and is_before(first, name))
+      if is_behind or capacity and used_of(limiter) + amount > capacity then
+        refused = refused or {}
+        refused[#refused + 1] = need
+        time = first and math.min(time, ticket) or time
+      end
+    end
+    if refused then
+      leave_key(name, key)
+    end
+    return refused, time
+  end
+  local function wait_for(name, refused, pass, time)
+    for _, need in ipairs(refused) do
+      redis.call('ZADD', base .. 'need-waiters:' .. need, 'NX', pass, name)
+      redis.call('ZADD', base .. 'waited-needs', '0', need)
+    end
+    block_lane(name, pass)
+    local state = base .. 'turn-state'
+    if time and time > (tonumber(redis.call('HGET', state, 'time')) or -1) then
+      redis.call('HSET', state, 'time', time)
+    end
+  end
+  local function is_full(needs)
+    for limiter, amount in each_need(needs) do
+      local capacity = capacity_of(limiter)
+      if capacity and used_of(limiter) + amount > capacity then
+        return true
+      end
+    end
+    return false
+  end
+  local function take(needs)
+    for limiter, amount in each_need(needs) do
+      if string.sub(limiter, 1, 8) ~= 'service:' and redis.call('HEXISTS', base .. 'capacities', limiter) == 1 then
+        redis.call('ZINCRBY', base .. 'in-use', amount, limiter)
+      end
+    end
+  end
+  local function give_back(needs)
+    for limiter, amount in each_need(needs) do
+      local left = redis.call('ZADD', base .. 'in-use', 'XX', 'INCR', '-' .. amount, limiter)
+      if left then
+        if tonumber(left) <= 0 then
+          redis.call('ZREM', base .. 'in-use', limiter)
+        end
+        wake(limiter)
+      end
+    end
+  end
+  created_limiters = {
+    refusals = refusals,
+    wait_for = wait_for,
+    leave_waiters = leave_waiters,
+    is_full = is_full,
+    take = take,
+    give_back = give_back,
+    wake = wake,
+    each_need = each_need,
+  }
+  return created_limiters
+end
+local function resume_key(key)
+  local pass = redis.call('ZSCORE', base .. 'blocked-lanes', key)
+  if pass and not redis.call('ZSCORE', base .. 'lane-times', key) then
+    resume_lane(key, pass)
+  end
+  wake_first(key_need(key))
+end
+local function hold_places(id)
+  local lane = redis.call('HGET', base .. id, 'lane')
+  if not lane then
+    return
+  end
+  local key, needs = split_lane(lane_name(lane))
+  if key ~= '' and redis.call('EXISTS', base .. 'key-limits') == 1 then
+    count_key(key)
+  end
+  if needs then
+    limiters().take(needs)
+  end
+end
+local function give_back(lane)
+  local key, needs = split_lane(lane_name(lane))
+  local features = read_features()
+  local has_limits = features % 4 >= 2
+  local left = key ~= '' and has_limits and redis.call('ZADD', base .. 'active-by-key', 'XX', 'INCR', '-1', key)
+  if left then
+    if tonumber(left) <= 0 then
+      redis.call('ZREM', base .. 'active-by-key', key)
+    end
+    if redis.call('EXISTS', base .. 'blocked-lanes', base .. 'waited-needs') > 0 then
+      resume_key(key)
+    end
+  end
+  if not needs then
+    return features
+  end
+  limiters().give_back(needs)
+  return nil
+end
+local function ticket_of(base, name, key, needs)
+  local waiters = base .. 'need-waiters:'
+  if redis.call('ZSCORE', waiters .. 'key:' .. key .. '=1', name) then
+    return 'key'
+  end
+  for limiter, amount in string.gmatch(needs, '([^,]+)=(%d+)') do
+    if redis.call('ZSCORE', waiters .. limiter .. '=' .. amount, name) then
+      return limiter
+    end
+  end
+end
+local EXAMINED_BLOCKED_LANES = 1000
+local function counted_capacities()
+  local capacities, stored = {}, redis.call('HGETALL', base .. 'capacities')
+  for i = 1, #stored, 2 do
+    if string.sub(stored[i], 1, 8) ~= 'service:' then
+      capacities[stored[i]] = tonumber(stored[i + 1])
+    end
+  end
+  return capacities
+end
+local function count_held(has_limits)
+  local counts, used, capacities = {}, {}, counted_capacities()
+  local is_counted = has_limits or next(capacities)
+  for _, id in ipairs(is_counted and redis.call('LRANGE', base .. 'active', 0, -1) or {}) do
+    local lane = redis.call('HGET', base .. id, 'lane')
+    local key, needs = split_lane(lane and lane_name(lane) or '')
+    if has_limits and key ~= '' then
+      counts[key] = (counts[key] or 0) + 1
+    end
+    for limiter, amount in limiters().each_need(needs or '') do
+      if capacities[limiter] then
+        used[limiter] = (used[limiter] or 0) + amount
+      end
+    end
+  end
+  return counts, used
+end
+local function correct_counts(set, counted, corrected)
+  local stored, seen, wrong = redis.call('ZRANGE', set, 0, -1, 'WITHSCORES'), {}, 0
+  for i = 1, #stored, 2 do
+    local member = stored[i]
+    seen[member] = true
+    if counted[member] ~= tonumber(stored[i + 1]) then
+      wrong = wrong + 1
+      if counted[member] then
+        redis.call('ZADD', set, counted[member], member)
+      else
+        redis.call('ZREM', set, member)
+      end
+      corrected(member)
+    end
+  end
+  for member, count in pairs(counted) do
+    if not seen[member] then
+      wrong = wrong + 1
+      redis.call('ZADD', set, count, member)
+    end
+  end
+  return wrong
+end
+local function is_refused(name, counts)
+  local key, needs = split_lane(name)
+  local ticket = needs and ticket_of(base, name, key, needs)
+  if ticket and ticket ~= 'key' or redis.call('ZSCORE', base .. 'lane-times', name) then
+    return true
+  end
+  local first = ticket and redis.call('ZRANGE', base .. 'need-waiters:' .. key_need(key), 0, 0)[1]
+  if first and first ~= name then
+    local is_awake = redis.call('ZSCORE', base .. 'blocked-lanes', first)
+      or redis.call('ZSCORE', base .. 'turns', first)
+    if is_awake then
+      return true
+    end
+  end
+  local limit = (ticket or not needs) and limits_of_key(key)
+  return limit and (counts[key] or 0) >= limit
+end
+local function wake_all()
+  local is_woken = {}
+  for _, need in ipairs(redis.call('ZRANGE', base .. 'waited-needs', 0, -1)) do
+    local limiter = string.match(need, '^(.*)=%d+$')
+    if not is_woken[limiter] and string.sub(limiter, 1, 4) ~= 'key:' then
+      limiters().wake(limiter)
+    end
+    is_woken[limiter] = true
+  end
+end
+local function count_active(has_changed)
+  local counts, used = count_held(redis.call('EXISTS', base .. 'key-limits') == 1)
+  local blocked, wrong = base .. 'blocked-lanes', 0
+  local function examine(name, pass)
+    if pass and not is_refused(name, counts) then
+      wrong = wrong + 1
+      resume_lane(name, pass)
+    end
+  end
+  local wrong_keys = correct_counts(base .. 'active-by-key', counts, function(key)
+    examine(key, redis.call('ZSCORE', blocked, key))
+    wake_first(key_need(key))
+  end)
+  local wrong_limiters = correct_counts(base .. 'in-use', used, limiters().wake)
+  local lanes = has_changed and redis.call('ZRANGE', blocked, 0, -1, 'WITHSCORES')
+    or redis.call('ZRANDMEMBER', blocked, EXAMINED_BLOCKED_LANES, 'WITHSCORES')
+  for i = 1, #lanes, 2 do
+    examine(lanes[i], lanes[i + 1])
+  end
+  if has_changed then
+    wake_all()
+  end
+  return wrong + wrong_keys + wrong_limiters
+end
+local KEY_LIMIT, CAPACITY = 'keyLimit:', 'capacity:'
+local function starts_with(text, start)
+  return string.sub(text, 1, #start) == start
+end
+local function limits_in(settings)
+  local limits, capacities, defined = {}, {}, {}
+  for i = 1, #settings, 2 do
+    local name, value = settings[i], settings[i + 1]
+    if name == 'definedKeyLimits' or name == 'definedCapacities' then
+      defined[name] = cjson.decode(value)
+    elseif starts_with(name, KEY_LIMIT) then
+      limits[string.sub(name, #KEY_LIMIT + 1)] = value
+    elseif starts_with(name, CAPACITY) then
+      capacities[string.sub(name, #CAPACITY + 1)] = value
+    end
+  end
+  for name, value in pairs(defined.definedKeyLimits or {}) do
+    limits[name] = limits[name] or value
+  end
+  for name, value in pairs(defined.definedCapacities or {}) do
+    capacities[name] = capacities[name] or value
+  end
+  return limits, capacities
+end
+local function hasten_lanes()
+  local times = base .. 'lane-times'
+  if redis.call('ZUNIONSTORE', times, '1', times, 'WEIGHTS', '0') > 0 then
+    redis.call('ZADD', base .. 'marker', '0', '0')
+  end
+end
+local function derive_limits()
+  local limits, capacities = limits_in(redis.call('HGETALL', base .. 'settings'))
+  redis.call('DEL', base .. 'key-limits')
+  for name, value in pairs(limits) do
+    redis.call('HSET', base .. 'key-limits', name, value)
+  end
+  if next(limits) == nil then
+    redis.call('UNLINK', base .. 'lane-times')
+  end
+  local has_lanes = redis.call('EXISTS', base .. 'turn-state') == 1
+  for _, limiter in ipairs(redis.call('HKEYS', base .. 'capacities')) do
+    local is_derived = starts_with(limiter, 'permits:') or starts_with(limiter, 'task:')
+    if is_derived and not capacities[limiter] then
+      redis.call('HDEL', base .. 'capacities', limiter)
+    elseif has_lanes and starts_with(limiter, 'service:') then
+      redis.call('ZADD', base .. 'lane-times', '0', '\\30' .. limiter)
+    end
+  end
+  for limiter, capacity in pairs(capacities) do
+    redis.call('HSET', base .. 'capacities', limiter, capacity)
+  end
+  count_active(true)
+  hasten_lanes()
+end
+local function derive_limits_of_keys(keys)
+  local settings, limits, has_rates = base .. 'settings', base .. 'key-limits', false
+  if redis.call('EXISTS', limits) == 0 then
+    return false
+  end
+  local defined = cjson.decode(redis.call('HGET', settings, 'definedKeyLimits') or '{}')
+  for field in pairs(keys) do
+    local value = redis.call('HGET', settings, KEY_LIMIT .. field) or defined[field]
+    if value then
+      redis.call('HSET', limits, field, value)
+    else
+      redis.call('HDEL', limits, field)
+    end
+    has_rates = has_rates or starts_with(field, 'rate')
+  end
+  if redis.call('EXISTS', limits) == 0 then
+    return false
+  end
+  for _, key in pairs(keys) do
+    local limit = limits_of_key(key)
+    if not limit or active_of_key(key) < limit then
+      resume_key(key)
+    end
+  end
+  if has_rates then
+    hasten_lanes()
+  end
+  return true
+end
+local function is_newest(name)
+  if tonumber(redis.call('HGET', settings, 'sequence:' .. name) or '0') >= tonumber(sequence) then
+    return false
+  end
+  redis.call('HSET', settings, 'sequence:' .. name, sequence)
+  return true
+end
+local function store(hash, name, value)
+  if value == '' then
+    redis.call('HDEL', hash, name)
+  else
+    redis.call('HSET', hash, name, value)
+  end
+end
+local lifted = false
+local set = {}
+function set.paused(value)
+  if value ~= '' then
+    redis.call('HSET', meta, 'paused', 1)
+    redis.call('DEL', marker)
+    redis.call('XADD', events, '*', 'event', 'paused')
+    return
+  end
+  lifted = true
+  if redis.call('HDEL', meta, 'paused') == 1 then
+    redis.call('XADD', events, '*', 'event', 'resumed')
+  end
+end
+function set.concurrency(value)
+  lifted = true
+  store(meta, 'concurrency', value)
+end
+function set.rate(value)
+  lifted = true
+  if value ~= '' then
+    local max, duration = string.match(value, '^(%d+)/(%d+)$')
+    redis.call('HSET', meta, 'max', max, 'duration', duration)
+  elseif redis.call('GET', limiter) == mark then
+    redis.call('HSET', meta, 'max', mark, 'duration', 1)
+  else
+    redis.call('HDEL', meta, 'max', 'duration')
+  end
+end
+local fields_of_keys, sets_others = {}, false
+for i = 5, #ARGV, 2 do
+  local name, value = ARGV[i], ARGV[i + 1]
+  if is_newest(name) then
+    local service = string.match(name, '^breaker:(.*)$')
+    if service then
+      local given = cjson.decode(value)
+      gates().set(service, given.mode, given.by, given.settings)
+    elseif set[name] then
+      set[name](value)
+    else
+      store(settings, name, value)
+    end
+    local field = string.match(name, '^keyLimit:(.*)$')
+    local key = field and string.match(field, '^%a+:(.*)$')
+    if key then
+      fields_of_keys[field] = key
+    end
+    sets_others = sets_others or field and not key or string.find(name, '^capacity:') ~= nil
+  end
+end
+if sets_others or next(fields_of_keys) then
+  if sets_others or not derive_limits_of_keys(fields_of_keys) then
+    derive_limits()
+  end
+end
+if lifted and redis.call('HEXISTS', meta, 'paused') == 0 then
+  if redis.call('LLEN', wait) + redis.call('EXISTS', prioritized, lanes) > 0 then
+    redis.call('ZADD', marker, 0, '0')
+  else
+    local due = redis.call('ZRANGE', delayed, 0, 0, 'WITHSCORES')
+    if due[2] then
+      redis.call('ZADD', marker, tonumber(due[2]) / tonumber(scoreStep), '1')
+    end
+  end
+end
 `,
 })
 
@@ -7059,6 +9583,699 @@ end
 })
 
 /**
+ * Stores the limits that the catalogue of a worker contains: those of concurrency keys, and the capacities of limiters.
+ */
+export const defineLimitsScript = luaScript<'settings', 'base' | 'keyLimits' | 'capacities' | 'replaces', void>({
+  name: 'define-limits',
+  keys: ['settings'],
+  args: ['base', 'keyLimits', 'capacities', 'replaces'],
+  lua: `#!lua flags=allow-oom
+local settings = KEYS[1]
+local base, keyLimits, capacities, replaces = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
+local function lane_name(field)
+  return string.match(field, ' (.*)$')
+end
+local function lane_weight(field)
+  return tonumber(string.match(field, '^%S+'))
+end
+local function split_lane(name)
+  if not string.find(name, '\\30', 1, true) then
+    return name, nil
+  end
+  return string.match(name, '^(.*)\\30([^\\30]*)$')
+end
+local function lane_list(base, name)
+  return base .. 'lane:' .. name
+end
+local function lane_priorities(base, name)
+  return base .. 'lane-priorities:' .. name
+end
+local function lane_length(base, name)
+  return redis.call('LLEN', lane_list(base, name)) + redis.call('ZCARD', lane_priorities(base, name))
+end
+local function lane_head(base, name)
+  return redis.call('LINDEX', lane_list(base, name), -1) or redis.call('ZRANGE', lane_priorities(base, name), 0, 0)[1]
+end
+local function whole(number)
+  return string.format('%.0f', number)
+end
+local function micros()
+  local time = redis.call('TIME')
+  return time[1] * 1000000 + time[2]
+end
+local function millis()
+  return math.floor(micros() / 1000)
+end
+local NEEDS_MARK = '\\30'
+local JOINS_BEHIND = 0.125
+local LANE_PRIORITY_STEP = 0x100000000
+local NEWEST_OF_LANE = 250
+local function lane_keys(lane)
+  local name = lane_name(lane)
+  return name, lane_list(base, name), lane_priorities(base, name)
+end
+local function join_turns(name)
+  local first = redis.call('ZRANGE', base .. 'turns', 0, 0, 'WITHSCORES')
+  local time, others = unpack(redis.call('HMGET', base .. 'turn-state', 'time', 'pass'))
+  local pass = (first[2] or time) and math.max(first[2] or 0, time or 0) + JOINS_BEHIND or others or 0
+  redis.call('ZADD', base .. 'turns', 'NX', pass, name)
+end
+local function enter_lane(lane, id, priority, to_head)
+  local name, list, priorities = lane_keys(lane)
+  local state, was_empty = base .. 'turn-state', false
+  if priority > 0 then
+    was_empty = redis.call('EXISTS', list, priorities) == 0
+    local order = to_head and 0 or redis.call('HINCRBY', state, 'order', 1) % LANE_PRIORITY_STEP
+    redis.call('ZADD', priorities, whole(priority * LANE_PRIORITY_STEP + order), id)
+  else
+    was_empty = redis.call(to_head and 'RPUSH' or 'LPUSH', list, id) == 1 and redis.call('EXISTS', priorities) == 0
+  end
+  redis.call('HINCRBY', state, 'waiting', 1)
+  if not was_empty then
+    return false
+  end
+  redis.call('ZADD', base .. 'lanes', redis.call('HINCRBY', state, 'order', 1), name)
+  if redis.call('ZSCORE', base .. 'blocked-lanes', name) then
+    return redis.call('ZSCORE', base .. 'lane-times', name) and true or false
+  end
+  join_turns(name)
+  return true
+end
+local function resume_emptied(name)
+  local pass = string.find(name, NEEDS_MARK, 1, true) and redis.call('ZSCORE', base .. 'blocked-lanes', name)
+  if pass then
+    redis.call('ZREM', base .. 'blocked-lanes', name)
+    redis.call('ZREM', base .. 'lane-times', name)
+    redis.call('ZADD', base .. 'turns', pass, name)
+    redis.call('ZADD', base .. 'marker', '0', '0')
+  end
+end
+local function note_left_lane(name, count)
+  redis.call('HINCRBY', base .. 'turn-state', 'waiting', -count)
+  if redis.call('EXISTS', lane_list(base, name), lane_priorities(base, name)) == 0 then
+    redis.call('ZREM', base .. 'lanes', name)
+    resume_emptied(name)
+  end
+end
+local function leave_lane(lane, id)
+  local name, list, priorities = lane_keys(lane)
+  if redis.call('ZREM', priorities, id) == 0 then
+    local newest = redis.call('LPOS', list, id, 'MAXLEN', NEWEST_OF_LANE)
+    if redis.call('LREM', list, newest and 1 or -1, id) == 0 then
+      return false
+    end
+  end
+  note_left_lane(name, 1)
+  return true
+end
+local function block_lane(name, pass)
+  redis.call('ZREM', base .. 'turns', name)
+  redis.call('ZADD', base .. 'blocked-lanes', pass, name)
+end
+local function resume_lane(name, pass)
+  redis.call('ZREM', base .. 'blocked-lanes', name)
+  local first = redis.call('ZRANGE', base .. 'turns', 0, 0, 'WITHSCORES')
+  local time = redis.call('HGET', base .. 'turn-state', 'time')
+  redis.call('ZADD', base .. 'turns', math.max(pass, first[2] or 0, time or 0), name)
+  if redis.call('ZSCORE', base .. 'lanes', name) then
+    redis.call('ZADD', base .. 'marker', '0', '0')
+  end
+end
+local function wake_lane(name, ticket)
+  if name and redis.call('ZREM', base .. 'blocked-lanes', name) == 1 then
+    redis.call('ZADD', base .. 'turns', ticket, name)
+    redis.call('ZADD', base .. 'marker', '0', '0')
+  end
+end
+local function wake_first(need)
+  local first, ticket = unpack(redis.call('ZRANGE', base .. 'need-waiters:' .. need, 0, 0, 'WITHSCORES'))
+  wake_lane(first, ticket)
+end
+local function key_need(key)
+  return 'key:' .. key .. '=1'
+end
+local function read_features()
+  local state, limits, capacities = base .. 'turn-state', base .. 'key-limits', base .. 'capacities'
+  return redis.call('EXISTS', state, limits, limits, capacities, capacities, capacities, capacities)
+end
+local function read_obstacles(features)
+  local wait, prioritized = base .. 'wait', base .. 'prioritized'
+  local throttles, times, passes = base .. 'key-throttles', base .. 'lane-times', base .. 'key-passes'
+  local present = redis.call(
+    'EXISTS',
+    throttles,
+    times,
+    passes,
+    wait,
+    wait,
+    wait,
+    wait,
+    prioritized,
+    prioritized,
+    prioritized,
+    prioritized
+  )
+  local obstacles = { has_limits = features % 4 >= 2, is_counted = features >= 2, has_others = present >= 4 }
+  if present % 4 > 0 then
+    obstacles.has_times = redis.call('EXISTS', throttles, times) > 0
+    obstacles.has_throttles = obstacles.has_times and redis.call('EXISTS', throttles) == 1
+    obstacles.has_key_passes = redis.call('EXISTS', passes) == 1
+  end
+  return obstacles
+end
+local function limits_of_key(key)
+  local own, default, own_rate, default_rate =
+    unpack(redis.call('HMGET', base .. 'key-limits', 'concurrency:' .. key, 'concurrency', 'rate:' .. key, 'rate'))
+  return tonumber(own or default), own_rate or default_rate, own, own_rate
+end
+local function active_of_key(key)
+  return tonumber(redis.call('ZSCORE', base .. 'active-by-key', key)) or 0
+end
+local function count_key(key)
+  return tonumber(redis.call('ZINCRBY', base .. 'active-by-key', '1', key))
+end
+local function uncount_key(key)
+  if redis.call('ZINCRBY', base .. 'active-by-key', '-1', key) == '0' then
+    redis.call('ZREM', base .. 'active-by-key', key)
+  end
+end
+local function open_rate(key, stored)
+  local max, per, burst = string.match(stored, '^(%d+)/(%d+)/(%d+)$')
+  local now, interval = micros() / 1000, per / max
+  local early = interval * (burst - 1)
+  local due = tonumber(redis.call('GET', base .. 'key-rate:' .. key)) or now
+  if due > now + early + interval + 1 then
+    due = now + early
+  end
+  return { key = key, now = now, interval = interval, early = early, due = due }
+end
+local function key_starts_at(key, rate, has_throttles)
+  local starts_at = rate and rate.due - rate.early > rate.now and math.ceil(rate.due - rate.early) or nil
+  local ends_at = has_throttles and tonumber(redis.call('ZSCORE', base .. 'key-throttles', key))
+  return ends_at and ends_at > math.max(micros() / 1000, starts_at or 0) and ends_at or starts_at
+end
+local function count_start(rate)
+  rate.due = math.max(rate.due, rate.now) + rate.interval
+  local life = math.max(1, math.ceil(rate.due - rate.now))
+  redis.call('SET', base .. 'key-rate:' .. rate.key, string.format('%.3f', rate.due), 'PX', life)
+end
+local function throttle_key(key, ends_at)
+  local throttles = base .. 'key-throttles'
+  redis.call('ZREMRANGEBYSCORE', throttles, '-inf', whole(millis()))
+  redis.call('ZADD', throttles, 'GT', whole(ends_at), key)
+  redis.call('PEXPIREAT', throttles, redis.call('ZRANGE', throttles, -1, -1, 'WITHSCORES')[2])
+end
+local created_limiters
+local function limiters()
+  if created_limiters then
+    return created_limiters
+  end
+  local function each_need(needs)
+    return string.gmatch(needs, '([^,]+)=(%d+)')
+  end
+  local function capacity_of(limiter)
+    return tonumber(redis.call('HGET', base .. 'capacities', limiter))
+  end
+  local function used_of(limiter)
+    return tonumber(redis.call('ZSCORE', base .. 'in-use', limiter)) or 0
+  end
+  local function is_before(one, other)
+    for i = 1, math.min(#one, #other) do
+      local a, b = string.byte(one, i), string.byte(other, i)
+      if a ~= b then
+        return a < b
+      end
+    end
+    return #one < #other
+  end
+  local function first_waiter(limiter)
+    local capacity, first, ticket = capacity_of(limiter), nil, nil
+    local needs = redis.call('ZRANGEBYLEX', base .. 'waited-needs', '[' .. limiter .. '=', '(' .. limiter .. '>')
+    for _, need in ipairs(needs) do
+      if not capacity or tonumber(string.match(need, '%d+$')) <= capacity then
+        local lane, score = unpack(redis.call('ZRANGE', base .. 'need-waiters:' .. need, 0, 0, 'WITHSCORES'))
+        local at = tonumber(score)
+        if lane and (not first or at < ticket or at == ticket and is_before(lane, first)) then
+          first, ticket = lane, at
+        end
+      end
+    end
+    return first, ticket
+  end
+  local function wake(limiter)
+    wake_lane(first_waiter(limiter))
+  end
+  local function leave(name, need)
+    local waiters = base .. 'need-waiters:' .. need
+    if redis.call('ZREM', waiters, name) == 0 then
+      return false
+    end
+    if redis.call('EXISTS', waiters) == 0 then
+      redis.call('ZREM', base .. 'waited-needs', need)
+    end
+    return true
+  end
+  local function leave_key(name, key)
+    local has_left = leave(name, key_need(key))
+    if has_left then
+      wake_first(key_need(key))
+    end
+    return has_left
+  end
+  local function leave_waiters(name, key, needs, kept)
+    if redis.call('EXISTS', base .. 'waited-needs') == 0 then
+      return false
+    end
+    local has_left = false
+    for limiter, amount in each_need(needs) do
+      if limiter ~= kept and leave(name, limiter .. '=' .. amount) then
+        has_left = true
+        wake(limiter)
+      end
+    end
+    return kept ~= 'key' and leave_key(name, key) or has_left
+  end
+  local function refusals(name, key, needs, pass)
+    local refused, time = nil, pass
+    for limiter, amount in each_need(needs) do
+      local capacity, need = capacity_of(limiter), limiter .. '=' .. amount
+      if capacity and tonumber(amount) > capacity then
+        leave_waiters(name, key, needs, limiter)
+        return { need }
+      end
+      local first, ticket
+      if capacity then
+        first, ticket = first_waiter(limiter)
+      end
+      local is_behind = first and first ~= name and (ticket < pass or ticket == pass and is_before(first, name))
+      if is_behind or capacity and used_of(limiter) + amount > capacity then
+        refused = refused or {}
+        refused[#refused + 1] = need
+        time = first and math.min(time, ticket) or time
+      end
+    end
+    if refused then
+      leave_key(name, key)
+    end
+    return refused, time
+  end
+  local function wait_for(name, refused, pass, time)
+    for _, need in ipairs(refused) do
+      redis.call('ZADD', base .. 'need-waiters:' .. need, 'NX', pass, name)
+      redis.call('ZADD', base .. 'waited-needs', '0', need)
+    end
+    block_lane(name, pass)
+    local state = base .. 'turn-state'
+    if time and time > (tonumber(redis.call('HGET', state, 'time')) or -1) then
+      redis.call('HSET', state, 'time', time)
+    end
+  end
+  local function is_full(needs)
+    for limiter, amount in each_need(needs) do
+      local capacity = capacity_of(limiter)
+      if capacity and used_of(limiter) + amount > capacity then
+        return true
+      end
+    end
+    return false
+  end
+  local function take(needs)
+    for limiter, amount in each_need(needs) do
+      if string.sub(limiter, 1, 8) ~= 'service:' and redis.call('HEXISTS', base .. 'capacities', limiter) == 1 then
+        redis.call('ZINCRBY', base .. 'in-use', amount, limiter)
+      end
+    end
+  end
+  local function give_back(needs)
+    for limiter, amount in each_need(needs) do
+      local left = redis.call('ZADD', base .. 'in-use', 'XX', 'INCR', '-' .. amount, limiter)
+      if left then
+        if tonumber(left) <= 0 then
+          redis.call('ZREM', base .. 'in-use', limiter)
+        end
+        wake(limiter)
+      end
+    end
+  end
+  created_limiters = {
+    refusals = refusals,
+    wait_for = wait_for,
+    leave_waiters = leave_waiters,
+    is_full = is_full,
+    take = take,
+    give_back = give_back,
+    wake = wake,
+    each_need = each_need,
+  }
+  return created_limiters
+end
+local function resume_key(key)
+  local pass = redis.call('ZSCORE', base .. 'blocked-lanes', key)
+  if pass and not redis.call('ZSCORE', base .. 'lane-times', key) then
+    resume_lane(key, pass)
+  end
+  wake_first(key_need(key))
+end
+local function hold_places(id)
+  local lane = redis.call('HGET', base .. id, 'lane')
+  if not lane then
+    return
+  end
+  local key, needs = split_lane(lane_name(lane))
+  if key ~= '' and redis.call('EXISTS', base .. 'key-limits') == 1 then
+    count_key(key)
+  end
+  if needs then
+    limiters().take(needs)
+  end
+end
+local function give_back(lane)
+  local key, needs = split_lane(lane_name(lane))
+  local features = read_features()
+  local has_limits = features % 4 >= 2
+  local left = key ~= '' and has_limits and redis.call('ZADD', base .. 'active-by-key', 'XX', 'INCR', '-1', key)
+  if left then
+    if tonumber(left) <= 0 then
+      redis.call('ZREM', base .. 'active-by-key', key)
+    end
+    if redis.call('EXISTS', base .. 'blocked-lanes', base .. 'waited-needs') > 0 then
+      resume_key(key)
+    end
+  end
+  if not needs then
+    return features
+  end
+  limiters().give_back(needs)
+  return nil
+end
+local function ticket_of(base, name, key, needs)
+  local waiters = base .. 'need-waiters:'
+  if redis.call('ZSCORE', waiters .. 'key:' .. key .. '=1', name) then
+    return 'key'
+  end
+  for limiter, amount in string.gmatch(needs, '([^,]+)=(%d+)') do
+    if redis.call('ZSCORE', waiters .. limiter .. '=' .. amount, name) then
+      return limiter
+    end
+  end
+end
+local EXAMINED_BLOCKED_LANES = 1000
+local function counted_capacities()
+  local capacities, stored = {}, redis.call('HGETALL', base .. 'capacities')
+  for i = 1, #stored, 2 do
+    if string.sub(stored[i], 1, 8) ~= 'service:' then
+      capacities[stored[i]] = tonumber(stored[i + 1])
+    end
+  end
+  return capacities
+end
+local function count_held(has_limits)
+  local counts, used, capacities = {}, {}, counted_capacities()
+  local is_counted = has_limits or next(capacities)
+  for _, id in ipairs(is_counted and redis.call('LRANGE', base .. 'active', 0, -1) or {}) do
+    local lane = redis.call('HGET', base .. id, 'lane')
+    local key, needs = split_lane(lane and lane_name(lane) or '')
+    if has_limits and key ~= '' then
+      counts[key] = (counts[key] or 0) + 1
+    end
+    for limiter, amount in limiters().each_need(needs or '') do
+      if capacities[limiter] then
+        used[limiter] = (used[limiter] or 0) + amount
+      end
+    end
+  end
+  return counts, used
+end
+local function correct_counts(set, counted, corrected)
+  local stored, seen, wrong = redis.call('ZRANGE', set, 0, -1, 'WITHSCORES'), {}, 0
+  for i = 1, #stored, 2 do
+    local member = stored[i]
+    seen[member] = true
+    if counted[member] ~= tonumber(stored[i + 1]) then
+      wrong = wrong + 1
+      if counted[member] then
+        redis.call('ZADD', set, counted[member], member)
+      else
+        redis.call('ZREM', set, member)
+      end
+      corrected(member)
+    end
+  end
+  for member, count in pairs(counted) do
+    if not seen[member] then
+      wrong = wrong + 1
+      redis.call('ZADD', set, count, member)
+    end
+  end
+  return wrong
+end
+local function is_refused(name, counts)
+  local key, needs = split_lane(name)
+  local ticket = needs and ticket_of(base, name, key, needs)
+  if ticket and ticket ~= 'key' or redis.call('ZSCORE', base .. 'lane-times', name) then
+    return true
+  end
+  local first = ticket and redis.call('ZRANGE', base .. 'need-waiters:' .. key_need(key), 0, 0)[1]
+  if first and first ~= name then
+    local is_awake = redis.call('ZSCORE', base .. 'blocked-lanes', first)
+      or redis.call('ZSCORE', base .. 'turns', first)
+    if is_awake then
+      return true
+    end
+  end
+  local limit = (ticket or not needs) and limits_of_key(key)
+  return limit and (counts[key] or 0) >= limit
+end
+local function wake_all()
+  local is_woken = {}
+  for _, need in ipairs(redis.call('ZRANGE', base .. 'waited-needs', 0, -1)) do
+    local limiter = string.match(need, '^(.*)=%d+$')
+    if not is_woken[limiter] and string.sub(limiter, 1, 4) ~= 'key:' then
+      limiters().wake(limiter)
+    end
+    is_woken[limiter] = true
+  end
+end
+local function count_active(has_changed)
+  local counts, used = count_held(redis.call('EXISTS', base .. 'key-limits') == 1)
+  local blocked, wrong = base .. 'blocked-lanes', 0
+  local function examine(name, pass)
+    if pass and not is_refused(name, counts) then
+      wrong = wrong + 1
+      resume_lane(name, pass)
+    end
+  end
+  local wrong_keys = correct_counts(base .. 'active-by-key', counts, function(key)
+    examine(key, redis.call('ZSCORE', blocked, key))
+    wake_first(key_need(key))
+  end)
+  local wrong_limiters = correct_counts(base .. 'in-use', used, limiters().wake)
+  local lanes = has_changed and redis.call('ZRANGE', blocked, 0, -1, 'WITHSCORES')
+    or redis.call('ZRANDMEMBER', blocked, EXAMINED_BLOCKED_LANES, 'WITHSCORES')
+  for i = 1, #lanes, 2 do
+    examine(lanes[i], lanes[i + 1])
+  end
+  if has_changed then
+    wake_all()
+  end
+  return wrong + wrong_keys + wrong_limiters
+end
+local KEY_LIMIT, CAPACITY = 'keyLimit:', 'capacity:'
+local function starts_with(text, start)
+  return string.sub(text, 1, #start) == start
+end
+local function limits_in(settings)
+  local limits, capacities, defined = {}, {}, {}
+  for i = 1, #settings, 2 do
+    local name, value = settings[i], settings[i + 1]
+    if name == 'definedKeyLimits' or name == 'definedCapacities' then
+      defined[name] = cjson.decode(value)
+    elseif starts_with(name, KEY_LIMIT) then
+      limits[string.sub(name, #KEY_LIMIT + 1)] = value
+    elseif starts_with(name, CAPACITY) then
+      capacities[string.sub(name, #CAPACITY + 1)] = value
+    end
+  end
+  for name, value in pairs(defined.definedKeyLimits or {}) do
+    limits[name] = limits[name] or value
+  end
+  for name, value in pairs(defined.definedCapacities or {}) do
+    capacities[name] = capacities[name] or value
+  end
+  return limits, capacities
+end
+local function hasten_lanes()
+  local times = base .. 'lane-times'
+  if redis.call('ZUNIONSTORE', times, '1', times, 'WEIGHTS', '0') > 0 then
+    redis.call('ZADD', base .. 'marker', '0', '0')
+  end
+end
+local function derive_limits()
+  local limits, capacities = limits_in(redis.call('HGETALL', base .. 'settings'))
+  redis.call('DEL', base .. 'key-limits')
+  for name, value in pairs(limits) do
+    redis.call('HSET', base .. 'key-limits', name, value)
+  end
+  if next(limits) == nil then
+    redis.call('UNLINK', base .. 'lane-times')
+  end
+  local has_lanes = redis.call('EXISTS', base .. 'turn-state') == 1
+  for _, limiter in ipairs(redis.call('HKEYS', base .. 'capacities')) do
+    local is_derived = starts_with(limiter, 'permits:') or starts_with(limiter, 'task:')
+    if is_derived and not capacities[limiter] then
+      redis.call('HDEL', base .. 'capacities', limiter)
+    elseif has_lanes and starts_with(limiter, 'service:') then
+      redis.call('ZADD', base .. 'lane-times', '0', '\\30' .. limiter)
+    end
+  end
+  for limiter, capacity in pairs(capacities) do
+    redis.call('HSET', base .. 'capacities', limiter, capacity)
+  end
+  count_active(true)
+  hasten_lanes()
+end
+local function derive_limits_of_keys(keys)
+  local settings, limits, has_rates = base .. 'settings', base .. 'key-limits', false
+  if redis.call('EXISTS', limits) == 0 then
+    return false
+  end
+  local defined = cjson.decode(redis.call('HGET', settings, 'definedKeyLimits') or '{}')
+  for field in pairs(keys) do
+    local value = redis.call('HGET', settings, KEY_LIMIT .. field) or defined[field]
+    if value then
+      redis.call('HSET', limits, field, value)
+    else
+      redis.call('HDEL', limits, field)
+    end
+    has_rates = has_rates or starts_with(field, 'rate')
+  end
+  if redis.call('EXISTS', limits) == 0 then
+    return false
+  end
+  for _, key in pairs(keys) do
+    local limit = limits_of_key(key)
+    if not limit or active_of_key(key) < limit then
+      resume_key(key)
+    end
+  end
+  if has_rates then
+    hasten_lanes()
+  end
+  return true
+end
+local function define(name, defined)
+  local stored = redis.call('HGET', settings, name)
+  if stored == defined or not stored and defined == '{}' or stored and replaces == '' then
+    return false
+  end
+  redis.call('HSET', settings, name, defined)
+  return true
+end
+local has_new_limits = define('definedKeyLimits', keyLimits)
+local has_new_capacities = define('definedCapacities', capacities)
+if has_new_limits or has_new_capacities then
+  derive_limits()
+end
+`,
+})
+
+/**
+ * Throttles the concurrency key of a task, or extends its current throttle. O(log n).
+ */
+export const throttleKeyScript = luaScript<'job', 'base' | 'duration', 0 | 1>({
+  name: 'throttle-key',
+  keys: ['job'],
+  args: ['base', 'duration'],
+  lua: `#!lua flags=allow-oom
+local job = KEYS[1]
+local base, duration = ARGV[1], ARGV[2]
+local function lane_name(field)
+  return string.match(field, ' (.*)$')
+end
+local function lane_weight(field)
+  return tonumber(string.match(field, '^%S+'))
+end
+local function split_lane(name)
+  if not string.find(name, '\\30', 1, true) then
+    return name, nil
+  end
+  return string.match(name, '^(.*)\\30([^\\30]*)$')
+end
+local function lane_list(base, name)
+  return base .. 'lane:' .. name
+end
+local function lane_priorities(base, name)
+  return base .. 'lane-priorities:' .. name
+end
+local function lane_length(base, name)
+  return redis.call('LLEN', lane_list(base, name)) + redis.call('ZCARD', lane_priorities(base, name))
+end
+local function lane_head(base, name)
+  return redis.call('LINDEX', lane_list(base, name), -1) or redis.call('ZRANGE', lane_priorities(base, name), 0, 0)[1]
+end
+local function whole(number)
+  return string.format('%.0f', number)
+end
+local function micros()
+  local time = redis.call('TIME')
+  return time[1] * 1000000 + time[2]
+end
+local function millis()
+  return math.floor(micros() / 1000)
+end
+local function limits_of_key(key)
+  local own, default, own_rate, default_rate =
+    unpack(redis.call('HMGET', base .. 'key-limits', 'concurrency:' .. key, 'concurrency', 'rate:' .. key, 'rate'))
+  return tonumber(own or default), own_rate or default_rate, own, own_rate
+end
+local function active_of_key(key)
+  return tonumber(redis.call('ZSCORE', base .. 'active-by-key', key)) or 0
+end
+local function count_key(key)
+  return tonumber(redis.call('ZINCRBY', base .. 'active-by-key', '1', key))
+end
+local function uncount_key(key)
+  if redis.call('ZINCRBY', base .. 'active-by-key', '-1', key) == '0' then
+    redis.call('ZREM', base .. 'active-by-key', key)
+  end
+end
+local function open_rate(key, stored)
+  local max, per, burst = string.match(stored, '^(%d+)/(%d+)/(%d+)$')
+  local now, interval = micros() / 1000, per / max
+  local early = interval * (burst - 1)
+  local due = tonumber(redis.call('GET', base .. 'key-rate:' .. key)) or now
+  if due > now + early + interval + 1 then
+    due = now + early
+  end
+  return { key = key, now = now, interval = interval, early = early, due = due }
+end
+local function key_starts_at(key, rate, has_throttles)
+  local starts_at = rate and rate.due - rate.early > rate.now and math.ceil(rate.due - rate.early) or nil
+  local ends_at = has_throttles and tonumber(redis.call('ZSCORE', base .. 'key-throttles', key))
+  return ends_at and ends_at > math.max(micros() / 1000, starts_at or 0) and ends_at or starts_at
+end
+local function count_start(rate)
+  rate.due = math.max(rate.due, rate.now) + rate.interval
+  local life = math.max(1, math.ceil(rate.due - rate.now))
+  redis.call('SET', base .. 'key-rate:' .. rate.key, string.format('%.3f', rate.due), 'PX', life)
+end
+local function throttle_key(key, ends_at)
+  local throttles = base .. 'key-throttles'
+  redis.call('ZREMRANGEBYSCORE', throttles, '-inf', whole(millis()))
+  redis.call('ZADD', throttles, 'GT', whole(ends_at), key)
+  redis.call('PEXPIREAT', throttles, redis.call('ZRANGE', throttles, -1, -1, 'WITHSCORES')[2])
+end
+local lane = redis.call('HGET', job, 'lane')
+local key = lane and split_lane(lane_name(lane))
+if not key or key == '' then
+  return 0
+end
+throttle_key(key, millis() + duration + 1)
+return 1
+`,
+})
+
+/**
  * Removes the placeholder rate of a throttle that has ended, because that rate would otherwise cost two commands per job. A throttle that
  * has not ended is not changed.
  */
@@ -7231,6 +10448,527 @@ return 1
 })
 
 /**
+ * Counts the active tasks of each concurrency key, and what they hold of each limiter, again, in case another tool or a lost task has made
+ * the counts wrong. About 1 µs for each active task.
+ */
+export const countActiveScript = luaScript<'leader' | 'totals', 'fencing' | 'base', number>({
+  name: 'count-active',
+  keys: ['leader', 'totals'],
+  args: ['fencing', 'base'],
+  lua: `#!lua flags=allow-oom
+local leader, totals = KEYS[1], KEYS[2]
+local fencing, base = ARGV[1], ARGV[2]
+local function whole(number)
+  return string.format('%.0f', number)
+end
+local function micros()
+  local time = redis.call('TIME')
+  return time[1] * 1000000 + time[2]
+end
+local function millis()
+  return math.floor(micros() / 1000)
+end
+local function is_deposed(leader, fencing)
+  local highest = tonumber(redis.call('GET', leader) or '0')
+  if highest > tonumber(fencing) then
+    return true
+  end
+  if highest < tonumber(fencing) then
+    redis.call('SET', leader, fencing)
+  end
+  return false
+end
+local function lane_name(field)
+  return string.match(field, ' (.*)$')
+end
+local function lane_weight(field)
+  return tonumber(string.match(field, '^%S+'))
+end
+local function split_lane(name)
+  if not string.find(name, '\\30', 1, true) then
+    return name, nil
+  end
+  return string.match(name, '^(.*)\\30([^\\30]*)$')
+end
+local function lane_list(base, name)
+  return base .. 'lane:' .. name
+end
+local function lane_priorities(base, name)
+  return base .. 'lane-priorities:' .. name
+end
+local function lane_length(base, name)
+  return redis.call('LLEN', lane_list(base, name)) + redis.call('ZCARD', lane_priorities(base, name))
+end
+local function lane_head(base, name)
+  return redis.call('LINDEX', lane_list(base, name), -1) or redis.call('ZRANGE', lane_priorities(base, name), 0, 0)[1]
+end
+local NEEDS_MARK = '\\30'
+local JOINS_BEHIND = 0.125
+local LANE_PRIORITY_STEP = 0x100000000
+local NEWEST_OF_LANE = 250
+local function lane_keys(lane)
+  local name = lane_name(lane)
+  return name, lane_list(base, name), lane_priorities(base, name)
+end
+local function join_turns(name)
+  local first = redis.call('ZRANGE', base .. 'turns', 0, 0, 'WITHSCORES')
+  local time, others = unpack(redis.call('HMGET', base .. 'turn-state', 'time', 'pass'))
+  local pass = (first[2] or time) and math.max(first[2] or 0, time or 0) + JOINS_BEHIND or others or 0
+  redis.call('ZADD', base .. 'turns', 'NX', pass, name)
+end
+local function enter_lane(lane, id, priority, to_head)
+  local name, list, priorities = lane_keys(lane)
+  local state, was_empty = base .. 'turn-state', false
+  if priority > 0 then
+    was_empty = redis.call('EXISTS', list, priorities) == 0
+    local order = to_head and 0 or redis.call('HINCRBY', state, 'order', 1) % LANE_PRIORITY_STEP
+    redis.call('ZADD', priorities, whole(priority * LANE_PRIORITY_STEP + order), id)
+  else
+    was_empty = redis.call(to_head and 'RPUSH' or 'LPUSH', list, id) == 1 and redis.call('EXISTS', priorities) == 0
+  end
+  redis.call('HINCRBY', state, 'waiting', 1)
+  if not was_empty then
+    return false
+  end
+  redis.call('ZADD', base .. 'lanes', redis.call('HINCRBY', state, 'order', 1), name)
+  if redis.call('ZSCORE', base .. 'blocked-lanes', name) then
+    return redis.call('ZSCORE', base .. 'lane-times', name) and true or false
+  end
+  join_turns(name)
+  return true
+end
+local function resume_emptied(name)
+  local pass = string.find(name, NEEDS_MARK, 1, true) and redis.call('ZSCORE', base .. 'blocked-lanes', name)
+  if pass then
+    redis.call('ZREM', base .. 'blocked-lanes', name)
+    redis.call('ZREM', base .. 'lane-times', name)
+    redis.call('ZADD', base .. 'turns', pass, name)
+    redis.call('ZADD', base .. 'marker', '0', '0')
+  end
+end
+local function note_left_lane(name, count)
+  redis.call('HINCRBY', base .. 'turn-state', 'waiting', -count)
+  if redis.call('EXISTS', lane_list(base, name), lane_priorities(base, name)) == 0 then
+    redis.call('ZREM', base .. 'lanes', name)
+    resume_emptied(name)
+  end
+end
+local function leave_lane(lane, id)
+  local name, list, priorities = lane_keys(lane)
+  if redis.call('ZREM', priorities, id) == 0 then
+    local newest = redis.call('LPOS', list, id, 'MAXLEN', NEWEST_OF_LANE)
+    if redis.call('LREM', list, newest and 1 or -1, id) == 0 then
+      return false
+    end
+  end
+  note_left_lane(name, 1)
+  return true
+end
+local function block_lane(name, pass)
+  redis.call('ZREM', base .. 'turns', name)
+  redis.call('ZADD', base .. 'blocked-lanes', pass, name)
+end
+local function resume_lane(name, pass)
+  redis.call('ZREM', base .. 'blocked-lanes', name)
+  local first = redis.call('ZRANGE', base .. 'turns', 0, 0, 'WITHSCORES')
+  local time = redis.call('HGET', base .. 'turn-state', 'time')
+  redis.call('ZADD', base .. 'turns', math.max(pass, first[2] or 0, time or 0), name)
+  if redis.call('ZSCORE', base .. 'lanes', name) then
+    redis.call('ZADD', base .. 'marker', '0', '0')
+  end
+end
+local function wake_lane(name, ticket)
+  if name and redis.call('ZREM', base .. 'blocked-lanes', name) == 1 then
+    redis.call('ZADD', base .. 'turns', ticket, name)
+    redis.call('ZADD', base .. 'marker', '0', '0')
+  end
+end
+local function wake_first(need)
+  local first, ticket = unpack(redis.call('ZRANGE', base .. 'need-waiters:' .. need, 0, 0, 'WITHSCORES'))
+  wake_lane(first, ticket)
+end
+local function key_need(key)
+  return 'key:' .. key .. '=1'
+end
+local function read_features()
+  local state, limits, capacities = base .. 'turn-state', base .. 'key-limits', base .. 'capacities'
+  return redis.call('EXISTS', state, limits, limits, capacities, capacities, capacities, capacities)
+end
+local function read_obstacles(features)
+  local wait, prioritized = base .. 'wait', base .. 'prioritized'
+  local throttles, times, passes = base .. 'key-throttles', base .. 'lane-times', base .. 'key-passes'
+  local present = redis.call(
+    'EXISTS',
+    throttles,
+    times,
+    passes,
+    wait,
+    wait,
+    wait,
+    wait,
+    prioritized,
+    prioritized,
+    prioritized,
+    prioritized
+  )
+  local obstacles = { has_limits = features % 4 >= 2, is_counted = features >= 2, has_others = present >= 4 }
+  if present % 4 > 0 then
+    obstacles.has_times = redis.call('EXISTS', throttles, times) > 0
+    obstacles.has_throttles = obstacles.has_times and redis.call('EXISTS', throttles) == 1
+    obstacles.has_key_passes = redis.call('EXISTS', passes) == 1
+  end
+  return obstacles
+end
+local function limits_of_key(key)
+  local own, default, own_rate, default_rate =
+    unpack(redis.call('HMGET', base .. 'key-limits', 'concurrency:' .. key, 'concurrency', 'rate:' .. key, 'rate'))
+  return tonumber(own or default), own_rate or default_rate, own, own_rate
+end
+local function active_of_key(key)
+  return tonumber(redis.call('ZSCORE', base .. 'active-by-key', key)) or 0
+end
+local function count_key(key)
+  return tonumber(redis.call('ZINCRBY', base .. 'active-by-key', '1', key))
+end
+local function uncount_key(key)
+  if redis.call('ZINCRBY', base .. 'active-by-key', '-1', key) == '0' then
+    redis.call('ZREM', base .. 'active-by-key', key)
+  end
+end
+local function open_rate(key, stored)
+  local max, per, burst = string.match(stored, '^(%d+)/(%d+)/(%d+)$')
+  local now, interval = micros() / 1000, per / max
+  local early = interval * (burst - 1)
+  local due = tonumber(redis.call('GET', base .. 'key-rate:' .. key)) or now
+  if due > now + early + interval + 1 then
+    due = now + early
+  end
+  return { key = key, now = now, interval = interval, early = early, due = due }
+end
+local function key_starts_at(key, rate, has_throttles)
+  local starts_at = rate and rate.due - rate.early > rate.now and math.ceil(rate.due - rate.early) or nil
+  local ends_at = has_throttles and tonumber(redis.call('ZSCORE', base .. 'key-throttles', key))
+  return ends_at and ends_at > math.max(micros() / 1000, starts_at or 0) and ends_at or starts_at
+end
+local function count_start(rate)
+  rate.due = math.max(rate.due, rate.now) + rate.interval
+  local life = math.max(1, math.ceil(rate.due - rate.now))
+  redis.call('SET', base .. 'key-rate:' .. rate.key, string.format('%.3f', rate.due), 'PX', life)
+end
+local function throttle_key(key, ends_at)
+  local throttles = base .. 'key-throttles'
+  redis.call('ZREMRANGEBYSCORE', throttles, '-inf', whole(millis()))
+  redis.call('ZADD', throttles, 'GT', whole(ends_at), key)
+  redis.call('PEXPIREAT', throttles, redis.call('ZRANGE', throttles, -1, -1, 'WITHSCORES')[2])
+end
+local created_limiters
+local function limiters()
+  if created_limiters then
+    return created_limiters
+  end
+  local function each_need(needs)
+    return string.gmatch(needs, '([^,]+)=(%d+)')
+  end
+  local function capacity_of(limiter)
+    return tonumber(redis.call('HGET', base .. 'capacities', limiter))
+  end
+  local function used_of(limiter)
+    return tonumber(redis.call('ZSCORE', base .. 'in-use', limiter)) or 0
+  end
+  local function is_before(one, other)
+    for i = 1, math.min(#one, #other) do
+      local a, b = string.byte(one, i), string.byte(other, i)
+      if a ~= b then
+        return a < b
+      end
+    end
+    return #one < #other
+  end
+  local function first_waiter(limiter)
+    local capacity, first, ticket = capacity_of(limiter), nil, nil
+    local needs = redis.call('ZRANGEBYLEX', base .. 'waited-needs', '[' .. limiter .. '=', '(' .. limiter .. '>')
+    for _, need in ipairs(needs) do
+      if not capacity or tonumber(string.match(need, '%d+$')) <= capacity then
+        local lane, score = unpack(redis.call('ZRANGE', base .. 'need-waiters:' .. need, 0, 0, 'WITHSCORES'))
+        local at = tonumber(score)
+        if lane and (not first or at < ticket or at == ticket and is_before(lane, first)) then
+          first, ticket = lane, at
+        end
+      end
+    end
+    return first, ticket
+  end
+  local function wake(limiter)
+    wake_lane(first_waiter(limiter))
+  end
+  local function leave(name, need)
+    local waiters = base .. 'need-waiters:' .. need
+    if redis.call('ZREM', waiters, name) == 0 then
+      return false
+    end
+    if redis.call('EXISTS', waiters) == 0 then
+      redis.call('ZREM', base .. 'waited-needs', need)
+    end
+    return true
+  end
+  local function leave_key(name, key)
+    local has_left = leave(name, key_need(key))
+    if has_left then
+      wake_first(key_need(key))
+    end
+    return has_left
+  end
+  local function leave_waiters(name, key, needs, kept)
+    if redis.call('EXISTS', base .. 'waited-needs') == 0 then
+      return false
+    end
+    local has_left = false
+    for limiter, amount in each_need(needs) do
+      if limiter ~= kept and leave(name, limiter .. '=' .. amount) then
+        has_left = true
+        wake(limiter)
+      end
+    end
+    return kept ~= 'key' and leave_key(name, key) or has_left
+  end
+  local function refusals(name, key, needs, pass)
+    local refused, time = nil, pass
+    for limiter, amount in each_need(needs) do
+      local capacity, need = capacity_of(limiter), limiter .. '=' .. amount
+      if capacity and tonumber(amount) > capacity then
+        leave_waiters(name, key, needs, limiter)
+        return { need }
+      end
+      local first, ticket
+      if capacity then
+        first, ticket = first_waiter(limiter)
+      end
+      local is_behind = first and first ~= name and (ticket < pass or ticket == pass and is_before(first, name))
+      if is_behind or capacity and used_of(limiter) + amount > capacity then
+        refused = refused or {}
+        refused[#refused + 1] = need
+        time = first and math.min(time, ticket) or time
+      end
+    end
+    if refused then
+      leave_key(name, key)
+    end
+    return refused, time
+  end
+  local function wait_for(name, refused, pass, time)
+    for _, need in ipairs(refused) do
+      redis.call('ZADD', base .. 'need-waiters:' .. need, 'NX', pass, name)
+      redis.call('ZADD', base .. 'waited-needs', '0', need)
+    end
+    block_lane(name, pass)
+    local state = base .. 'turn-state'
+    if time and time > (tonumber(redis.call('HGET', state, 'time')) or -1) then
+      redis.call('HSET', state, 'time', time)
+    end
+  end
+  local function is_full(needs)
+    for limiter, amount in each_need(needs) do
+      local capacity = capacity_of(limiter)
+      if capacity and used_of(limiter) + amount > capacity then
+        return true
+      end
+    end
+    return false
+  end
+  local function take(needs)
+    for limiter, amount in each_need(needs) do
+      if string.sub(limiter, 1, 8) ~= 'service:' and redis.call('HEXISTS', base .. 'capacities', limiter) == 1 then
+        redis.call('ZINCRBY', base .. 'in-use', amount, limiter)
+      end
+    end
+  end
+  local function give_back(needs)
+    for limiter, amount in each_need(needs) do
+      local left = redis.call('ZADD', base .. 'in-use', 'XX', 'INCR', '-' .. amount, limiter)
+      if left then
+        if tonumber(left) <= 0 then
+          redis.call('ZREM', base .. 'in-use', limiter)
+        end
+        wake(limiter)
+      end
+    end
+  end
+  created_limiters = {
+    refusals = refusals,
+    wait_for = wait_for,
+    leave_waiters = leave_waiters,
+    is_full = is_full,
+    take = take,
+    give_back = give_back,
+    wake = wake,
+    each_need = each_need,
+  }
+  return created_limiters
+end
+local function resume_key(key)
+  local pass = redis.call('ZSCORE', base .. 'blocked-lanes', key)
+  if pass and not redis.call('ZSCORE', base .. 'lane-times', key) then
+    resume_lane(key, pass)
+  end
+  wake_first(key_need(key))
+end
+local function hold_places(id)
+  local lane = redis.call('HGET', base .. id, 'lane')
+  if not lane then
+    return
+  end
+  local key, needs = split_lane(lane_name(lane))
+  if key ~= '' and redis.call('EXISTS', base .. 'key-limits') == 1 then
+    count_key(key)
+  end
+  if needs then
+    limiters().take(needs)
+  end
+end
+local function give_back(lane)
+  local key, needs = split_lane(lane_name(lane))
+  local features = read_features()
+  local has_limits = features % 4 >= 2
+  local left = key ~= '' and has_limits and redis.call('ZADD', base .. 'active-by-key', 'XX', 'INCR', '-1', key)
+  if left then
+    if tonumber(left) <= 0 then
+      redis.call('ZREM', base .. 'active-by-key', key)
+    end
+    if redis.call('EXISTS', base .. 'blocked-lanes', base .. 'waited-needs') > 0 then
+      resume_key(key)
+    end
+  end
+  if not needs then
+    return features
+  end
+  limiters().give_back(needs)
+  return nil
+end
+local function ticket_of(base, name, key, needs)
+  local waiters = base .. 'need-waiters:'
+  if redis.call('ZSCORE', waiters .. 'key:' .. key .. '=1', name) then
+    return 'key'
+  end
+  for limiter, amount in string.gmatch(needs, '([^,]+)=(%d+)') do
+    if redis.call('ZSCORE', waiters .. limiter .. '=' .. amount, name) then
+      return limiter
+    end
+  end
+end
+local EXAMINED_BLOCKED_LANES = 1000
+local function counted_capacities()
+  local capacities, stored = {}, redis.call('HGETALL', base .. 'capacities')
+  for i = 1, #stored, 2 do
+    if string.sub(stored[i], 1, 8) ~= 'service:' then
+      capacities[stored[i]] = tonumber(stored[i + 1])
+    end
+  end
+  return capacities
+end
+local function count_held(has_limits)
+  local counts, used, capacities = {}, {}, counted_capacities()
+  local is_counted = has_limits or next(capacities)
+  for _, id in ipairs(is_counted and redis.call('LRANGE', base .. 'active', 0, -1) or {}) do
+    local lane = redis.call('HGET', base .. id, 'lane')
+    local key, needs = split_lane(lane and lane_name(lane) or '')
+    if has_limits and key ~= '' then
+      counts[key] = (counts[key] or 0) + 1
+    end
+    for limiter, amount in limiters().each_need(needs or '') do
+      if capacities[limiter] then
+        used[limiter] = (used[limiter] or 0) + amount
+      end
+    end
+  end
+  return counts, used
+end
+local function correct_counts(set, counted, corrected)
+  local stored, seen, wrong = redis.call('ZRANGE', set, 0, -1, 'WITHSCORES'), {}, 0
+  for i = 1, #stored, 2 do
+    local member = stored[i]
+    seen[member] = true
+    if counted[member] ~= tonumber(stored[i + 1]) then
+      wrong = wrong + 1
+      if counted[member] then
+        redis.call('ZADD', set, counted[member], member)
+      else
+        redis.call('ZREM', set, member)
+      end
+      corrected(member)
+    end
+  end
+  for member, count in pairs(counted) do
+    if not seen[member] then
+      wrong = wrong + 1
+      redis.call('ZADD', set, count, member)
+    end
+  end
+  return wrong
+end
+local function is_refused(name, counts)
+  local key, needs = split_lane(name)
+  local ticket = needs and ticket_of(base, name, key, needs)
+  if ticket and ticket ~= 'key' or redis.call('ZSCORE', base .. 'lane-times', name) then
+    return true
+  end
+  local first = ticket and redis.call('ZRANGE', base .. 'need-waiters:' .. key_need(key), 0, 0)[1]
+  if first and first ~= name then
+    local is_awake = redis.call('ZSCORE', base .. 'blocked-lanes', first)
+      or redis.call('ZSCORE', base .. 'turns', first)
+    if is_awake then
+      return true
+    end
+  end
+  local limit = (ticket or not needs) and limits_of_key(key)
+  return limit and (counts[key] or 0) >= limit
+end
+local function wake_all()
+  local is_woken = {}
+  for _, need in ipairs(redis.call('ZRANGE', base .. 'waited-needs', 0, -1)) do
+    local limiter = string.match(need, '^(.*)=%d+$')
+    if not is_woken[limiter] and string.sub(limiter, 1, 4) ~= 'key:' then
+      limiters().wake(limiter)
+    end
+    is_woken[limiter] = true
+  end
+end
+local function count_active(has_changed)
+  local counts, used = count_held(redis.call('EXISTS', base .. 'key-limits') == 1)
+  local blocked, wrong = base .. 'blocked-lanes', 0
+  local function examine(name, pass)
+    if pass and not is_refused(name, counts) then
+      wrong = wrong + 1
+      resume_lane(name, pass)
+    end
+  end
+  local wrong_keys = correct_counts(base .. 'active-by-key', counts, function(key)
+    examine(key, redis.call('ZSCORE', blocked, key))
+    wake_first(key_need(key))
+  end)
+  local wrong_limiters = correct_counts(base .. 'in-use', used, limiters().wake)
+  local lanes = has_changed and redis.call('ZRANGE', blocked, 0, -1, 'WITHSCORES')
+    or redis.call('ZRANDMEMBER', blocked, EXAMINED_BLOCKED_LANES, 'WITHSCORES')
+  for i = 1, #lanes, 2 do
+    examine(lanes[i], lanes[i + 1])
+  end
+  if has_changed then
+    wake_all()
+  end
+  return wrong + wrong_keys + wrong_limiters
+end
+if is_deposed(leader, fencing) then
+  return 0
+end
+redis.call('HSET', totals, 'countedAt', whole(millis()))
+local wrong = count_active(false)
+if wrong > 0 then
+  redis.call('HINCRBY', totals, 'drift', wrong)
+end
+return wrong
+`,
+})
+
+/**
  * Ends waiting tasks whose queue timeout has passed.
  */
 export const expireTasksScript = luaScript<
@@ -7268,8 +11006,21 @@ end
 local function store_reply(key, request, reply, keepMs)
   redis.call('SET', key, cmsgpack.pack({ request, reply }), 'PX', keepMs)
 end
+local function whole(number)
+  return string.format('%.0f', number)
+end
+local function micros()
+  local time = redis.call('TIME')
+  return time[1] * 1000000 + time[2]
+end
+local function millis()
+  return math.floor(micros() / 1000)
+end
 local function lane_name(field)
   return string.match(field, ' (.*)$')
+end
+local function lane_weight(field)
+  return tonumber(string.match(field, '^%S+'))
 end
 local function split_lane(name)
   if not string.find(name, '\\30', 1, true) then
@@ -7288,16 +11039,6 @@ local function lane_length(base, name)
 end
 local function lane_head(base, name)
   return redis.call('LINDEX', lane_list(base, name), -1) or redis.call('ZRANGE', lane_priorities(base, name), 0, 0)[1]
-end
-local function whole(number)
-  return string.format('%.0f', number)
-end
-local function micros()
-  local time = redis.call('TIME')
-  return time[1] * 1000000 + time[2]
-end
-local function millis()
-  return math.floor(micros() / 1000)
 end
 local NEEDS_MARK = '\\30'
 local JOINS_BEHIND = 0.125
@@ -8479,20 +12220,23 @@ local function reopen_queue(meta, totals, outbox, limiter, throttle_mark, outbox
   end
   return paused, concurrency
 end
-local function forget_turns(base)
-  for _, need in ipairs(redis.call('ZRANGE', base .. 'waited-needs', 0, -1)) do
-    redis.call('UNLINK', base .. 'need-waiters:' .. need)
-  end
-  local keys = {}
-  for i, name in ipairs({ 'turns', 'turn-state', 'blocked-lanes', 'lane-times', 'key-passes', 'waited-needs' }) do
-    keys[i] = base .. name
-  end
-  redis.call('UNLINK', unpack(keys))
-end
 local function drop_events(stream, time)
   if redis.call('XTRIM', stream, 'MINID', '~', time) == 0 then
     redis.call('XTRIM', stream, 'MINID', time)
   end
+end
+local function forget_waiters(base)
+  if redis.call('EXISTS', base .. 'waited-needs') == 1 then
+    for _, need in ipairs(redis.call('ZRANGE', base .. 'waited-needs', 0, -1)) do
+      redis.call('UNLINK', base .. 'need-waiters:' .. need)
+    end
+    redis.call('UNLINK', base .. 'waited-needs')
+  end
+end
+local function forget_turns(base)
+  forget_waiters(base)
+  local turns, state = base .. 'turns', base .. 'turn-state'
+  redis.call('UNLINK', turns, state, base .. 'blocked-lanes', base .. 'lane-times', base .. 'key-passes')
 end
 if is_deposed(leader, fencing) then
   return { tonumber(redis.call('GET', leader)), {} }
@@ -8974,6 +12718,9 @@ local base, passed, scan = ARGV[1], ARGV[2], ARGV[3]
 local function lane_name(field)
   return string.match(field, ' (.*)$')
 end
+local function lane_weight(field)
+  return tonumber(string.match(field, '^%S+'))
+end
 local function split_lane(name)
   if not string.find(name, '\\30', 1, true) then
     return name, nil
@@ -9050,6 +12797,177 @@ return waiting + due_tasks + redis.call('LLEN', active) + redis.call('XLEN', out
 })
 
 /**
+ * Reads how many tasks of some concurrency keys wait and are active, their limits, and why they may start no task at the moment. If the queue
+ * does not limit its keys, their active tasks are not counted. Takes two commands for each key, and up to eight more if there are limits and
+ * throttles.
+ */
+export const describeKeysScript = luaScript<
+  'lanes' | 'settings',
+  'base',
+  [now: string, waitingKeys: number, waitingTasks: string, keys: StoredKey[]]
+>({
+  name: 'describe-keys',
+  keys: ['lanes', 'settings'],
+  args: ['base'],
+  lua: `#!lua flags=no-writes
+local lanes, settings = KEYS[1], KEYS[2]
+local base = ARGV[1]
+local function whole(number)
+  return string.format('%.0f', number)
+end
+local function micros()
+  local time = redis.call('TIME')
+  return time[1] * 1000000 + time[2]
+end
+local function millis()
+  return math.floor(micros() / 1000)
+end
+local function lane_name(field)
+  return string.match(field, ' (.*)$')
+end
+local function lane_weight(field)
+  return tonumber(string.match(field, '^%S+'))
+end
+local function split_lane(name)
+  if not string.find(name, '\\30', 1, true) then
+    return name, nil
+  end
+  return string.match(name, '^(.*)\\30([^\\30]*)$')
+end
+local function lane_list(base, name)
+  return base .. 'lane:' .. name
+end
+local function lane_priorities(base, name)
+  return base .. 'lane-priorities:' .. name
+end
+local function lane_length(base, name)
+  return redis.call('LLEN', lane_list(base, name)) + redis.call('ZCARD', lane_priorities(base, name))
+end
+local function lane_head(base, name)
+  return redis.call('LINDEX', lane_list(base, name), -1) or redis.call('ZRANGE', lane_priorities(base, name), 0, 0)[1]
+end
+local function read_features()
+  local state, limits, capacities = base .. 'turn-state', base .. 'key-limits', base .. 'capacities'
+  return redis.call('EXISTS', state, limits, limits, capacities, capacities, capacities, capacities)
+end
+local function read_obstacles(features)
+  local wait, prioritized = base .. 'wait', base .. 'prioritized'
+  local throttles, times, passes = base .. 'key-throttles', base .. 'lane-times', base .. 'key-passes'
+  local present = redis.call(
+    'EXISTS',
+    throttles,
+    times,
+    passes,
+    wait,
+    wait,
+    wait,
+    wait,
+    prioritized,
+    prioritized,
+    prioritized,
+    prioritized
+  )
+  local obstacles = { has_limits = features % 4 >= 2, is_counted = features >= 2, has_others = present >= 4 }
+  if present % 4 > 0 then
+    obstacles.has_times = redis.call('EXISTS', throttles, times) > 0
+    obstacles.has_throttles = obstacles.has_times and redis.call('EXISTS', throttles) == 1
+    obstacles.has_key_passes = redis.call('EXISTS', passes) == 1
+  end
+  return obstacles
+end
+local function limits_of_key(key)
+  local own, default, own_rate, default_rate =
+    unpack(redis.call('HMGET', base .. 'key-limits', 'concurrency:' .. key, 'concurrency', 'rate:' .. key, 'rate'))
+  return tonumber(own or default), own_rate or default_rate, own, own_rate
+end
+local function active_of_key(key)
+  return tonumber(redis.call('ZSCORE', base .. 'active-by-key', key)) or 0
+end
+local function count_key(key)
+  return tonumber(redis.call('ZINCRBY', base .. 'active-by-key', '1', key))
+end
+local function uncount_key(key)
+  if redis.call('ZINCRBY', base .. 'active-by-key', '-1', key) == '0' then
+    redis.call('ZREM', base .. 'active-by-key', key)
+  end
+end
+local function open_rate(key, stored)
+  local max, per, burst = string.match(stored, '^(%d+)/(%d+)/(%d+)$')
+  local now, interval = micros() / 1000, per / max
+  local early = interval * (burst - 1)
+  local due = tonumber(redis.call('GET', base .. 'key-rate:' .. key)) or now
+  if due > now + early + interval + 1 then
+    due = now + early
+  end
+  return { key = key, now = now, interval = interval, early = early, due = due }
+end
+local function key_starts_at(key, rate, has_throttles)
+  local starts_at = rate and rate.due - rate.early > rate.now and math.ceil(rate.due - rate.early) or nil
+  local ends_at = has_throttles and tonumber(redis.call('ZSCORE', base .. 'key-throttles', key))
+  return ends_at and ends_at > math.max(micros() / 1000, starts_at or 0) and ends_at or starts_at
+end
+local function count_start(rate)
+  rate.due = math.max(rate.due, rate.now) + rate.interval
+  local life = math.max(1, math.ceil(rate.due - rate.now))
+  redis.call('SET', base .. 'key-rate:' .. rate.key, string.format('%.3f', rate.due), 'PX', life)
+end
+local function throttle_key(key, ends_at)
+  local throttles = base .. 'key-throttles'
+  redis.call('ZREMRANGEBYSCORE', throttles, '-inf', whole(millis()))
+  redis.call('ZADD', throttles, 'GT', whole(ends_at), key)
+  redis.call('PEXPIREAT', throttles, redis.call('ZRANGE', throttles, -1, -1, 'WITHSCORES')[2])
+end
+local KEY_LIMIT = 'keyLimit:'
+local obstacles = read_obstacles(read_features())
+local function describe_limit(name, key, is_own, value)
+  if not value then
+    return {}
+  end
+  local field = is_own and name .. ':' .. key or name
+  local is_commanded = redis.call('HEXISTS', settings, KEY_LIMIT .. field) == 1
+  return { tostring(value), is_own and 1 or 0, is_commanded and 'command' or 'definition' }
+end
+local function describe(key)
+  local active, limit, stored, own, own_rate = 0, nil, nil, nil, nil
+  if obstacles.has_limits then
+    active = active_of_key(key)
+    limit, stored, own, own_rate = limits_of_key(key)
+  end
+  local rate = stored and open_rate(key, stored) or nil
+  local blocks = {}
+  if limit and active >= limit then
+    table.insert(blocks, 'concurrency')
+  end
+  if key_starts_at(key, rate, false) then
+    table.insert(blocks, 'rate')
+  end
+  if key_starts_at(key, nil, obstacles.has_throttles) then
+    table.insert(blocks, 'throttle')
+  end
+  local starts_at = key_starts_at(key, rate, obstacles.has_throttles)
+  return {
+    lane_length(base, key),
+    active,
+    describe_limit('concurrency', key, own, limit),
+    describe_limit('rate', key, own_rate, stored),
+    blocks,
+    starts_at and whole(starts_at) or '',
+  }
+end
+local described = {}
+for i = 2, #ARGV do
+  described[i - 1] = describe(ARGV[i])
+end
+return {
+  whole(millis()),
+  redis.call('ZCARD', lanes),
+  redis.call('HGET', base .. 'turn-state', 'waiting') or '0',
+  described,
+}
+`,
+})
+
+/**
  * Reads one page of the tasks that wait in the lanes of a queue, one lane after the other. Within a lane, the tasks are in the order in
  * which they start. If the task before the page has left its lane, the page begins as in list-page.lua and sorted-set-page.lua. Takes two
  * commands for each lane.
@@ -9067,6 +12985,9 @@ local lanes = KEYS[1]
 local base, after, last, score, passed, limit = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
 local function lane_name(field)
   return string.match(field, ' (.*)$')
+end
+local function lane_weight(field)
+  return tonumber(string.match(field, '^%S+'))
 end
 local function split_lane(name)
   if not string.find(name, '\\30', 1, true) then
@@ -9211,6 +13132,9 @@ end
 local function lane_name(field)
   return string.match(field, ' (.*)$')
 end
+local function lane_weight(field)
+  return tonumber(string.match(field, '^%S+'))
+end
 local function split_lane(name)
   if not string.find(name, '\\30', 1, true) then
     return name, nil
@@ -9285,6 +13209,9 @@ local function millis()
 end
 local function lane_name(field)
   return string.match(field, ' (.*)$')
+end
+local function lane_weight(field)
+  return tonumber(string.match(field, '^%S+'))
 end
 local function split_lane(name)
   if not string.find(name, '\\30', 1, true) then
@@ -9508,6 +13435,9 @@ local job = KEYS[1]
 local base, id, max = ARGV[1], ARGV[2], ARGV[3]
 local function lane_name(field)
   return string.match(field, ' (.*)$')
+end
+local function lane_weight(field)
+  return tonumber(string.match(field, '^%S+'))
 end
 local function split_lane(name)
   if not string.find(name, '\\30', 1, true) then
@@ -12391,6 +16321,9 @@ end
 local function lane_name(field)
   return string.match(field, ' (.*)$')
 end
+local function lane_weight(field)
+  return tonumber(string.match(field, '^%S+'))
+end
 local function split_lane(name)
   if not string.find(name, '\\30', 1, true) then
     return name, nil
@@ -13390,6 +17323,9 @@ end
 local function lane_name(field)
   return string.match(field, ' (.*)$')
 end
+local function lane_weight(field)
+  return tonumber(string.match(field, '^%S+'))
+end
 local function split_lane(name)
   if not string.find(name, '\\30', 1, true) then
     return name, nil
@@ -14339,6 +18275,9 @@ local function was_removed(task)
 end
 local function lane_name(field)
   return string.match(field, ' (.*)$')
+end
+local function lane_weight(field)
+  return tonumber(string.match(field, '^%S+'))
 end
 local function split_lane(name)
   if not string.find(name, '\\30', 1, true) then

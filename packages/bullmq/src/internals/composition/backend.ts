@@ -11,9 +11,9 @@ import { type BackendFactory, createRedisBackend, type RedisClient, type RedisQu
 import { type ScriptArgument, type ScriptCall, scriptCall } from '../../redis/script-calls.ts'
 import type { Commander } from '../../scripts/script.ts'
 import { encodeKind, kindOfReason } from '../status/stored-kind.ts'
-import { candidatesArgument } from './candidate-steps.ts'
 import { type Commit, type PendingCommits, REASON_AT, settleByAnswer, TARGET_AT, takeCommit } from './commits.ts'
 import { COMPOSED, type ComposedScript, ENDS_PER_REMOVAL, FETCHES } from './composed-scripts.ts'
+import { candidatesArgument } from './fetch-steps.ts'
 import { timeTranslation } from './scripts-clock.ts'
 
 export interface ComposeOptions {

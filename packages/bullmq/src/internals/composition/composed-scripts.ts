@@ -8,20 +8,25 @@
 // any steps, so that the index follows every move that BullMQ makes, and so that Redis runs the script with the flags of its kind.
 //
 // A broker adds tasks with a script of its own (../../store/add.ts). Three scripts (FETCHES) fetch a task. They take tasks out of `wait`
-// only with RPOPLPUSH, and out of `prioritized` only with ZPOPMIN. For a consumer that runs only some tasks, candidate-steps.ts takes one
+// only with RPOPLPUSH, and out of `prioritized` only with ZPOPMIN. For a consumer that runs only some tasks, fetch-steps.ts takes one
 // of these instead, after the same script has committed the previous attempt's end, and before it reads the job's data. If nothing is
 // taken, BullMQ continues as if the list and the set were empty.
 import { createRequire } from 'node:module'
 import { RESERVED_IDS } from '../../keys.ts'
 import { shebang } from '../../scripts/script.ts'
-import { ATTEMPT_RECORDS, FENCE, GATES, LOSSES, REMOVE_ENDED, RETRY_BUDGET, TASK_EVENTS } from '../../store/scripts.ts'
+import {
+  ACTIVE_COUNT,
+  ATTEMPT_RECORDS,
+  FENCE,
+  LOSSES,
+  REMOVE_ENDED,
+  RETRY_BUDGET,
+  SPILL_LANES,
+  TASK_EVENTS,
+} from '../../store/scripts.ts'
 import { COUNT_LOSS, POSTPONE, retryInQuarantine, storeSurvival, withReturns } from '../quarantine-steps.ts'
 import { OPEN_INDEX, WATCHED, type WatchedCommand } from '../status/status-index.ts'
-import { COUNT_ACTIVE, LEFT_ACTIVE, withLeaves } from '../turns/key-concurrency.ts'
-import { withLaneTimes } from '../turns/key-rate.ts'
-import { LEAVE_LANE, listOf, nameIn, prioritiesOf } from '../turns/lanes.ts'
-import { SPILL_LANES } from '../turns/spill-lanes.ts'
-import { withLanes } from '../turns/turn-steps.ts'
+import { TURNS, TURNS_OF_FETCH, withLanes, withLaneTimes, withLeaves } from '../turns/turn-steps.ts'
 import { withEndedCalls } from './ended-calls.ts'
 import { withFetch } from './fetch-steps.ts'
 import { withLazyFunctions } from './lazy-functions.ts'
@@ -98,15 +103,24 @@ function withoutPassedOn(text: string): string {
 }
 
 /** Defines the functions with which a removed task leaves its lane or gives back its place (../turns/turn-steps.ts). */
-const LEAVE_PLACES = `${LEAVE_LANE}
+const LEAVE_PLACES = `
 function left_lane(id)
   local lane = call('HGET', base .. id, 'lane')
-  return lane and leave_lane(lane, id)
-end${LEFT_ACTIVE}`
+  return lane and turns().leave_lane(lane, id)
+end
+function left_active(id)
+  local lane = call('HGET', base .. id, 'lane')
+  if lane then turns().give_back(lane) end
+  return true
+end`
+
+/** Moves the tasks in lanes to BullMQ's own places. */
+const SPILL = `${SPILL_LANES}
+spill_lanes()`
 
 /** Counts the active tasks and what they hold, after other tools may have removed several of them. */
-const COUNT_AGAIN = `if call('EXISTS', base .. 'active-by-key', base .. 'in-use') > 0 then${COUNT_ACTIVE}
-  count_active(base)
+const COUNT_AGAIN = `if call('EXISTS', base .. 'active-by-key', base .. 'in-use') > 0 then${ACTIVE_COUNT}
+  count_active(false)
 end`
 
 /** Refuses a job that a team's own Queue adds under a reserved id. */
@@ -124,7 +138,7 @@ const STEPS: Readonly<Record<string, Steps>> = {
   addParentJob: { extra: [], before: REFUSE_RESERVED },
 
   moveToActive: {
-    /** `candidates`: see ./candidate-steps.ts. */
+    /** `candidates`: see ./fetch-steps.ts. */
     extra: ['candidates'],
     adapt: withFetch,
   },
@@ -140,7 +154,7 @@ const STEPS: Readonly<Record<string, Steps>> = {
      * ../../store/lua/includes/retry-budget.lua. `fingerprint`: the kind of error that made the task dead
      * (../status/stored-kind.ts); '' unless the task is dead. `events`: see ../../store/lua/includes/task-events.lua.
      * `followUps`: the lines of the follow-ups that the handler has added (../../store/lua/includes/outbox.lua). `candidates`: see
-     * ./candidate-steps.ts.
+     * ./fetch-steps.ts.
      */
     extra: [
       ...['part', 'keptSince', 'keptCount', 'attempt', 'rule', 'budget', 'fingerprint', 'events', 'followUps'],
@@ -173,7 +187,7 @@ end`,
     /**
      * `budget`: see ../../store/lua/includes/retry-budget.lua. `survival`: see ../quarantine-steps.ts. `returns`: '1' if the task was
      * not started because it has no place in quarantine. `events`: see ../../store/lua/includes/task-events.lua. `candidates`: see
-     * ./candidate-steps.ts.
+     * ./fetch-steps.ts.
      */
     extra: ['budget', 'survival', 'returns', 'events', 'candidates'],
     adapt: withFetch,
@@ -241,11 +255,11 @@ ${addEventsOf('ARGV[1]')}`,
   changePriority: { extra: [], before: LEAVE_PLACES },
 
   // Both delete all waiting tasks, which they look for in BullMQ's own places.
-  drain: { extra: [], before: SPILL_LANES },
+  drain: { extra: [], before: SPILL },
   obliterate: {
     extra: [],
     // BullMQ refuses to delete a queue that is not paused or, unless it is forced to, one that has active tasks.
-    before: `if call('HEXISTS', KEYS[1], 'paused') == 1 and (ARGV[2] ~= '' or call('EXISTS', base .. 'active') == 0) then${SPILL_LANES} end`,
+    before: `if call('HEXISTS', KEYS[1], 'paused') == 1 and (ARGV[2] ~= '' or call('EXISTS', base .. 'active') == 0) then${SPILL} end`,
     after: COUNT_AGAIN,
   },
 
@@ -274,8 +288,9 @@ for i = #ARGV, ARGV[1] + ARGV[ARGV[1] + 2] + 3, -1 do
   local is_job = kind == 'hash' and call('HEXISTS', base .. ARGV[i], 'name') == 1
     and not string.find('${RESERVED_IDS}', ' ' .. ARGV[i] .. ' ', 1, true)
   local lane = is_job and call('HGET', base .. ARGV[i], 'lane')
-  local name = lane and ${nameIn('lane')}
-  local is_in_lane = name and (call('ZSCORE', ${prioritiesOf('name')}, ARGV[i]) or call('LPOS', ${listOf('name')}, ARGV[i]))
+  local name = lane and turns().lane_name(lane)
+  local is_in_lane = name
+    and (call('ZSCORE', turns().lane_priorities(base, name), ARGV[i]) or call('LPOS', turns().lane_list(base, name), ARGV[i]))
   if kind ~= 'none' and not is_job or is_in_lane then table.remove(ARGV, i) end
 end`,
   },
@@ -324,15 +339,16 @@ export function compose(script: BullmqScript): ComposedScript {
   const { name, keys } = script
   const steps: Steps = STEPS[name] ?? { extra: [] }
   const { extra, last, before = '', after = '' } = steps
+  const text = textWith(steps, script)
   const lua = `${shebang(name.startsWith('add') ? 'adds' : 'frees')}
 ${last === undefined ? '' : removeLast(last)}${removeArguments([...extra, 'base'])}
 local call = redis.call
 ${OPEN_INDEX}
 ${name === 'moveStalledJobsToWait' ? `${FENCE}${ATTEMPT_RECORDS}${LOSSES}${TASK_EVENTS}` : ''}
-${TAKES_OUT.includes(name) ? 'local left_lane, left_active' : ''}${FETCHES.includes(name) ? 'local may_be_uncounted, is_last_start, is_turn_of_others, features_at_end' : ''}
-${FETCHES.includes(name) || last !== undefined ? GATES : ''}
+${TAKES_OUT.includes(name) ? 'local left_lane, left_active' : ''}${FETCHES.includes(name) ? 'local may_be_uncounted, is_last_start, features_at_end' : ''}
+${turnsFor(name, steps, `${text}${before}`)}
 local function bullmq()
-${textWith(steps, script)}
+${text}
 end
 ${before}
 local answer = bullmq()
@@ -340,6 +356,12 @@ ${after}
 return answer
 `
   return { name: `bullpen:${name}`, numberOfKeys: keys, lua, extra }
+}
+
+/** Returns the Lua of the functions for turns that the script's lines call. */
+function turnsFor(name: string, { last }: Steps, lines: string): string {
+  if (!lines.includes('turns()')) return ''
+  return FETCHES.includes(name) || last !== undefined ? TURNS_OF_FETCH : TURNS
 }
 
 /** Returns the text of BullMQ's script with everything that Bullpen changes in it. */

@@ -14,7 +14,9 @@ it('each script that ends an attempt counts its calls where the job leaves the a
     const changed = withEndedCalls(content)
     const at = changed.indexOf('gates()')
     expect({ name, counts: changed.split('gates()').length - 1 }).toEqual({ name, counts: 1 })
-    expect(changed.slice(0, at)).toMatch(/rcall\("LREM", KEYS\[[12]\], -1, \S+\)\s+if calls ~= '' and \w+ > 0 then $/)
+    expect(changed.slice(0, at)).toMatch(
+      /rcall\("LREM", KEYS\[[12]\], -1, \S+\)\s+if calls ~= '' and \w+ > 0 then turns\(\)\.$/,
+    )
   }
 })
 

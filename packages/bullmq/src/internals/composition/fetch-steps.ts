@@ -1,13 +1,9 @@
 // What Bullpen changes in the scripts that fetch a task. Where BullMQ takes the first waiting task,
 //
-// - a task is taken from the lane whose turn it is (../turns/turn-steps.ts), or else the first task of `wait`. A task with a
-//   lane that another tool has put there returns to its lane.
-// - a consumer that runs only some tasks takes one of these (./candidate-steps.ts).
+// - a queue whose lanes take turns, or that limits something, starts its next task (../../store/lua/includes/turns.lua).
+// - a consumer that runs only some tasks starts one of these (../../store/lua/includes/candidates.lua).
 //
-// A task that was not taken from its lane is counted, and the last start that is possible wakes no other worker.
-import { countOther } from '../turns/key-concurrency.ts'
-import { MAX_LANES, RETURN_STRAY, TAKE_TURN } from '../turns/turn-steps.ts'
-import { TAKE_CANDIDATE } from './candidate-steps.ts'
+// A task that BullMQ then takes out of `prioritized` is counted, and the last start that is possible wakes no other worker.
 
 const TAKE_FIRST = 'local jobId = rcall("RPOPLPUSH", waitKey, activeKey)'
 const TAKE_PRIORITIZED = 'local prioritizedJob = rcall("ZPOPMIN", priorityKey)'
@@ -17,26 +13,41 @@ const WAKE_NEXT = 'addBaseMarkerIfNeeded(markerKey, false)'
 
 const PRIORITIZED_TAKEN = 'rcall("LPUSH", activeKey, prioritizedJob[1])'
 
-/** Returns the text of a script that fetches a task with the steps above. */
+/**
+ * The candidates of a consumer as the scripts' argument. Without a consumer's candidates, the argument is '', and the scripts take the
+ * first task. With candidates, it begins with a blank, so that a consumer that has none at the moment takes nothing.
+ */
+export function candidatesArgument(ids: readonly string[]): string {
+  return ` ${ids.join(' ')}`
+}
+
+/**
+ * Returns the text of a script that fetches a task with the steps above. It needs three local variables: what the end of the last task
+ * has found (`features_at_end`), whether no further task may start (`is_last_start`), and whether a start may have to be counted
+ * (`may_be_uncounted`).
+ */
 export function withFetch(text: string): string {
   return text
     .replace(
       TAKE_FIRST,
       () => `local jobId
 if candidates == '' then
-  local lane
-  for _ = 1, ${MAX_LANES} do${TAKE_TURN}
-    if jobId then break end
+  local takes_turns = features_at_end and features_at_end % 2 == 1
+    or call('EXISTS', base .. 'turn-state', base .. 'key-limits', base .. 'capacities') > 0
+  if takes_turns then
+    jobId, is_last_start, may_be_uncounted = turns().start_next(features_at_end, ARGV[2])
+  else
     jobId = rcall("RPOPLPUSH", waitKey, activeKey)
-    lane = may_be_uncounted and jobId and call('HGET', base .. jobId, 'lane')
-    if jobId then may_be_uncounted = false end
-    if not lane then break end${RETURN_STRAY}
   end
-  if lane and not jobId then call('ZADD', base .. 'marker', 0, '0') end
-else${TAKE_CANDIDATE}
-end${countOther('jobId')}`,
+else
+  jobId = turns().start_candidate(candidates, ARGV[2])
+end`,
     )
     .replace(WAKE_NEXT, () => `if is_last_start then rcall("ZREM", markerKey, "0") else ${WAKE_NEXT} end`)
-    .replace(PRIORITIZED_TAKEN, (line) => `${line}${countOther('prioritizedJob[1]')}`)
+    .replace(
+      PRIORITIZED_TAKEN,
+      (line) => `${line}
+  if may_be_uncounted then turns().hold_places(prioritizedJob[1]) end`,
+    )
     .replace(TAKE_PRIORITIZED, `if candidates ~= '' then return end\n  ${TAKE_PRIORITIZED}`)
 }

@@ -10,9 +10,9 @@ const CONSUMER = 'internals/worker/consumer-worker.ts'
 const COMMITS = 'internals/composition/commits.ts'
 const QUARANTINE = 'internals/quarantine-steps.ts'
 const RESENT = 'internals/composition/resent-commit.ts'
-const LIMITS = ['internals/turns/key-concurrency.ts', 'internals/turns/key-rate.ts']
 const CALLS = 'internals/composition/ended-calls.ts'
 const TURNS = 'internals/turns/turn-steps.ts'
+const SPILL = 'store/lua/includes/spill-lanes.lua'
 
 /** Scripts in addition to what holds for all of them: the status index follows each script that writes. */
 const BY_SCRIPT: Readonly<Record<string, readonly string[]>> = {
@@ -23,18 +23,16 @@ const BY_SCRIPT: Readonly<Record<string, readonly string[]>> = {
   moveToActive: [
     QUARANTINE,
     TURNS,
-    ...LIMITS,
     CLOCK,
     'internals/throttle.lua',
     'leader/survey-queue.lua',
-    'scripts/fleet/apply-settings.ts',
+    'fleet/apply-settings.lua',
   ],
   moveToFinished: [
     COMPOSED,
     CALLS,
     QUARANTINE,
     TURNS,
-    ...LIMITS,
     BACKEND,
     COMMITS,
     RESENT,
@@ -50,7 +48,6 @@ const BY_SCRIPT: Readonly<Record<string, readonly string[]>> = {
     CALLS,
     QUARANTINE,
     TURNS,
-    ...LIMITS,
     COMMITS,
     RESENT,
     CLOCK,
@@ -58,31 +55,30 @@ const BY_SCRIPT: Readonly<Record<string, readonly string[]>> = {
     'processor.ts',
     'store/lua/includes/retry-budget.lua',
   ],
-  moveJobFromActiveToWait: [COMPOSED, TURNS, ...LIMITS, BACKEND, COMMITS, RESENT, 'processor.ts'],
+  moveJobFromActiveToWait: [COMPOSED, TURNS, BACKEND, COMMITS, RESENT, 'processor.ts'],
   moveStalledJobsToWait: [
     COMPOSED,
     TURNS,
-    ...LIMITS,
     CLOCK,
     'internals/stalled-check.ts',
     'store/lua/includes/attempt-records.lua',
     'queries/task-state.ts',
   ],
-  retryJob: [COMPOSED, CALLS, QUARANTINE, TURNS, ...LIMITS, COMMITS, RESENT, CLOCK],
+  retryJob: [COMPOSED, CALLS, QUARANTINE, TURNS, COMMITS, RESENT, CLOCK],
   reprocessJob: ['store/lua/includes/retry-dead.lua', TURNS],
   promote: [TURNS],
   moveJobsToWait: [TURNS],
   changePriority: [TURNS],
-  moveToWaitingChildren: LIMITS,
-  removeJob: [TURNS, ...LIMITS],
-  removeUnprocessedChildren: [TURNS, ...LIMITS],
-  cleanJobsInSet: ['internals/turns/clean-lanes.ts', ...LIMITS],
-  drain: ['internals/turns/spill-lanes.ts'],
-  obliterate: ['internals/turns/spill-lanes.ts', ...LIMITS],
+  moveToWaitingChildren: [TURNS],
+  removeJob: [TURNS],
+  removeUnprocessedChildren: [TURNS],
+  cleanJobsInSet: ['internals/turns/clean-lanes.ts', TURNS],
+  drain: [SPILL],
+  obliterate: [SPILL, COMPOSED],
   updateData: [COMPOSED],
   extendLock: ['locks/renew-locks.lua'],
   extendLocks: ['locks/renew-locks.lua'],
-  pause: ['scripts/fleet/apply-settings.ts'],
+  pause: ['fleet/apply-settings.lua'],
 }
 
 /** By class, or by class and method. */

@@ -28,7 +28,7 @@ interface Place {
 export const PLACES = {
   wait: { type: 'list', status: 'waiting', waits: true },
   prioritized: { type: 'sorted set', status: 'waiting', waits: true },
-  // The tasks with a concurrency key in a fair queue (../turns/lanes.ts).
+  // The tasks with a concurrency key in a fair queue (../../store/lua/includes/lanes.lua).
   lanes: { type: 'lanes', status: 'waiting', waits: true },
   // Only a team's own flows have tasks here. These tasks wait for their children, and can't be ended.
   waitingChildren: { type: 'sorted set', status: 'waiting' },
@@ -52,6 +52,3 @@ export function placesOf(status: TaskStatus): readonly PlaceName[] {
 
 /** BullMQ stores the due time of a delayed job in the upper bits of its score, and a counter in the lower twelve. */
 export const DELAYED_SCORE_STEP = 0x1000
-
-/** How many of a list's newest tasks are searched first. This search takes Redis about 3 µs. */
-export const NEWEST = 250

@@ -1,5 +1,4 @@
 // Lua that lets BullMQ's clean of waiting jobs also delete the tasks in lanes.
-import { listOf, noteLeft, prioritiesOf } from './lanes.ts'
 
 /** The last lines of BullMQ's script, which follow the clean of one list or set. */
 const LAST = 'rcall("XADD", KEYS[2], "*", "event", "cleaned", "count", result[2])'
@@ -15,15 +14,15 @@ if ARGV[4] == 'wait' or ARGV[4] == 'prioritized' then
     if limit > 0 and left <= 0 then break end
     local cleaned
     if ARGV[4] == 'wait' then
-      cleaned = cleanList(${listOf('lane')}, ARGV[1], limit > 0 and -left or 0, -1, ARGV[2], true, repeatKey)
+      cleaned = cleanList(turns().lane_list(base, lane), ARGV[1], limit > 0 and -left or 0, -1, ARGV[2], true, repeatKey)
     else
       local most = limit > 0 and left or 0
-      cleaned = cleanSet(${prioritiesOf('lane')}, ARGV[1], '+inf', ARGV[2], most, { 'timestamp' }, false, repeatKey)
+      cleaned = cleanSet(turns().lane_priorities(base, lane), ARGV[1], '+inf', ARGV[2], most, { 'timestamp' }, false, repeatKey)
     end
     if cleaned[2] > 0 then
       for _, id in ipairs(cleaned[1]) do table.insert(result[1], id) end
       result[2] = result[2] + cleaned[2]
-      ${noteLeft('lane', 'cleaned[2]')}
+      turns().note_left_lane(lane, cleaned[2])
     end
   end
 end

@@ -5,9 +5,9 @@ import { Job } from 'bullmq'
 import { Redis } from 'ioredis'
 import { expect, it, onTestFinished } from 'vitest'
 import { queueKeys } from '../../keys.ts'
-import { countActiveScript } from '../../scripts/leader/count-active.ts'
 import { runScript } from '../../scripts/script.ts'
 import { long, setup } from '../../setup.fixture.ts'
+import { countActiveScript } from '../../store/scripts.ts'
 import { NO_KEY, stage } from './stage.fixture.ts'
 
 it('a key has as many active tasks as its limit says, and the other keys go on', async () => {

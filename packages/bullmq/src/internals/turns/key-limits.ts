@@ -9,9 +9,13 @@ import type { ConcurrencyKeyLimits, PerConcurrencyKey, StartRate } from '@bullpe
 import type { QueueSettings } from '@bullpen/engine/internal'
 import type { ChainableCommander } from 'ioredis'
 import type { QueueKeys } from '../../keys.ts'
-import { defineLimitsScript } from '../../scripts/queue/define-limits.ts'
 import type { ScriptRunner } from '../../scripts/script.ts'
-import { CAPACITY_SETTING, KEY_LIMIT_SETTING } from './derive-limits.ts'
+import { defineLimitsScript } from '../../store/scripts.ts'
+
+/** The beginning of the name of each setting that limits concurrency keys. */
+export const KEY_LIMIT_SETTING = 'keyLimit:'
+/** The beginning of the name of each setting that sets the capacity of a limiter. */
+export const CAPACITY_SETTING = 'capacity:'
 
 /**
  * Returns the names and values of the settings for the limits of a key or, without `key`, of every key. 'none' removes
@@ -33,7 +37,7 @@ export function capacitySetting(limiter: string, capacity: number | 'none'): str
 export interface DefinedLimits {
   /** Undefined if the queue does not limit its concurrency keys. */
   readonly keyLimits: PerConcurrencyKey | undefined
-  /** By the name of the limiter (./limiters/limiter-steps.ts). */
+  /** By the name of the limiter (../../store/lua/includes/limiters.lua). */
   readonly capacities: Readonly<Record<string, number>>
 }
 
@@ -79,7 +83,7 @@ function encode<T>(limit: T | 'none', encodeLimit: (limit: T) => string): string
   return limit === 'none' ? '' : encodeLimit(limit)
 }
 
-/** See ./key-rate.ts. */
+/** See ../../store/lua/includes/key-limits.lua. */
 const encodeRate = ({ max, perMs, burst }: StartRate): string => `${max}/${perMs}/${burst}`
 
 /** How many commands {@link addKeyLimitReads} adds. */
@@ -102,7 +106,7 @@ export function decodeKeyLimits([all, count]: readonly unknown[]): QueueSettings
   }
 }
 
-/** Decodes a stored rate (./key-rate.ts). */
+/** Decodes a stored rate. */
 export function decodeStartRate(stored: string): StartRate {
   const [max = 0, perMs = 0, burst = 0] = stored.split('/').map(Number)
   return { max, perMs, burst }

@@ -6,7 +6,7 @@ import fc from 'fast-check'
 import { Redis } from 'ioredis'
 import { expect, inject, it, onTestFinished } from 'vitest'
 import { long, setup } from '../../setup.fixture.ts'
-import { CHECK_RATE, COUNT_START_OF_RATE } from './key-rate.ts'
+import { KEY_LIMITS } from '../../store/scripts.ts'
 import { NO_KEY, stage } from './stage.fixture.ts'
 
 const HOUR = 3_600_000
@@ -158,22 +158,26 @@ it('a worker that runs only some tasks does not wait for a time that has passed'
 })
 
 /**
- * Runs the scripts' own lines on a clock that the test moves. Returns for each time when a task may start, and what is
+ * Runs the scripts' own functions on a clock that the test moves. Returns for each time when a task may start, and what is
  * stored then.
  */
 const RATE_ALONE = `
-local stored, time, base, key, rate, has_throttles, found = false, 0, '', 'a', ARGV[1], false, {}
-local function call(command, _, value)
+local stored, time, base, found = false, 0, '', {}
+local redis = {}
+function redis.call(command, _, value)
   if command == 'TIME' then return { math.floor(time / 1000), time % 1000 * 1000 } end
   if command == 'GET' then return stored end
   stored = value
 end
+${KEY_LIMITS}
 for i = 2, #ARGV do
   time = tonumber(ARGV[i])
-  ${CHECK_RATE}
+  local rate = open_rate('a', ARGV[1])
+  local starts_at = key_starts_at('a', rate, false)
   local may_start = not starts_at
   if may_start then
-    ${COUNT_START_OF_RATE}
+    count_start(rate)
+    starts_at = key_starts_at('a', rate, false)
   end
   found[#found + 1] = cjson.encode({ may_start, starts_at or 0, stored })
 end

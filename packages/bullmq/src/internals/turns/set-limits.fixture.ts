@@ -1,7 +1,7 @@
 // Sets limits of concurrency keys and of limiters, as commands do.
 import type { QueueKeys } from '../../keys.ts'
-import { applySettingsScript } from '../../scripts/fleet/apply-settings.ts'
 import { type Commander, runScript } from '../../scripts/script.ts'
+import { applySettingsScript } from '../../store/scripts.ts'
 import { DELAYED_SCORE_STEP } from '../status/places.ts'
 import { THROTTLE_MARK } from '../throttle.ts'
 

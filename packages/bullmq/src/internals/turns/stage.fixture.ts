@@ -4,8 +4,8 @@ import type { TaskId } from '@bullpen/contract'
 import type { NewTask } from '@bullpen/engine'
 import { Worker } from 'bullmq'
 import { expect, inject, onTestFinished } from 'vitest'
-import { throttleKey } from '../../scripts/queue/throttle-key.ts'
 import { runScript } from '../../scripts/script.ts'
+import { throttleKeyScript } from '../../store/scripts.ts'
 import { backendFactory } from '../composition/backend.ts'
 import { modelTask } from '../index-model/model-task.fixture.ts'
 import { openWorld } from '../index-model/world.fixture.ts'
@@ -82,8 +82,8 @@ export async function stage({ redisUrl = inject('redisUrl') } = {}) {
   const setCapacity = (limiter: string, capacity: number | 'none'): Promise<void> =>
     setLimits(redis, keys, capacitySetting(limiter, capacity))
   /** Throttles the key of a task, and returns whether it takes turns. */
-  const throttle = (id: string, duration: number): Promise<boolean> =>
-    runScript(redis, throttleKey, { job: keys.job(id) }, { base: keys.base, duration })
+  const throttle = async (id: string, duration: number): Promise<boolean> =>
+    (await runScript(redis, throttleKeyScript, { job: keys.job(id) }, { base: keys.base, duration })) === 1
   const violations = (): Promise<string[]> => laneViolations(redis, keys)
   return {
     ...{ ...world, add, addSeveral, start, startAll, startOnly, complete },

@@ -4,9 +4,7 @@ import { expect, it } from 'vitest'
 import { bullmqScripts, COMPOSED, FETCHES } from '../composition/composed-scripts.ts'
 import { withFetch } from '../composition/fetch-steps.ts'
 import { withReturns } from '../quarantine-steps.ts'
-import { withLeaves } from './key-concurrency.ts'
-import { withLaneTimes } from './key-rate.ts'
-import { withLanes } from './turn-steps.ts'
+import { withLanes, withLaneTimes, withLeaves } from './turn-steps.ts'
 
 const scripts = bullmqScripts().filter(({ name }) => COMPOSED.has(name))
 const unique = (values: readonly string[]): string[] => [...new Set(values)].toSorted()
@@ -88,7 +86,7 @@ it('BullMQ adds the marker when a job starts, in one place of each script that f
 it('each of these commands is preceded by a look at the lane', () => {
   for (const { name, content } of scripts) {
     const changed = withLanes(withReturns(content))
-    const lanes = changed.match(/call\(to_head and 'RPUSH' or 'LPUSH'/g) ?? []
+    const lanes = changed.match(/turns\(\)\.enter_lane\(/g) ?? []
     const commands =
       content.match(/rcall\(pushCmd|rcall\("ZADD", prioritizedKey|rcall\("LPUSH", (?:targetKey|KEYS\[4\])/g) ?? []
     expect({ name, lanes: lanes.length }).toEqual({ name, lanes: commands.length })
@@ -127,7 +125,7 @@ it('BullMQ removes a job from the active list by these commands', () => {
 it('each job that BullMQ removes from the active list gives its place back', () => {
   const gives = scripts.flatMap(({ name, content }) => {
     const changed = withLeaves(content)
-    const places = changed.match(/'XX', 'INCR', '-1'|left_active\(jobId\)/g)?.length ?? 0
+    const places = changed.match(/turns\(\)\.give_back\(|left_active\(jobId\)/g)?.length ?? 0
     return places === 0 ? [] : [[name, places] as const]
   })
   const single = Object.keys(REMOVALS).filter(

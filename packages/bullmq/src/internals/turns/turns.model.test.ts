@@ -29,16 +29,14 @@ import { defineBreakers } from '../../breakers/stored-breaker.ts'
 import { applySettings } from '../../fleet/queue-settings.ts'
 import type { QueueKeys } from '../../keys.ts'
 import { expireTasks } from '../../leader/expirer.ts'
-import { countActiveScript } from '../../scripts/leader/count-active.ts'
-import { throttleKey } from '../../scripts/queue/throttle-key.ts'
 import { runnerOn, runScript } from '../../scripts/script.ts'
+import { countActiveScript, throttleKeyScript } from '../../store/scripts.ts'
 import { backendFactory } from '../composition/backend.ts'
 import { modelTask } from '../index-model/model-task.fixture.ts'
 import { OPERATIONS } from '../index-model/operations.fixture.ts'
 import { QUEUE } from '../index-model/worker.fixture.ts'
 import { openWorld, type World } from '../index-model/world.fixture.ts'
-import { CAPACITY_SETTING, KEY_LIMIT_SETTING } from './derive-limits.ts'
-import { capacitySetting, keyLimitSettings } from './key-limits.ts'
+import { CAPACITY_SETTING, capacitySetting, KEY_LIMIT_SETTING, keyLimitSettings } from './key-limits.ts'
 import { idsInLanes, laneViolations } from './lane-scan.fixture.ts'
 import { programsOf, type Step } from './random-steps.fixture.ts'
 import { setLimits } from './set-limits.fixture.ts'
@@ -193,7 +191,7 @@ const throttle: Operation = async ({ redis, keys }, pick, n) => {
   const ids = await redis.lrange(keys.active, 0, -1)
   const id = ids[pick % Math.max(1, ids.length)]
   const args = { base: keys.base, duration: n % 2 === 0 ? HOUR : n % 20 }
-  return id !== undefined && runScript(redis, throttleKey, { job: keys.job(id) }, args)
+  return id !== undefined && (await runScript(redis, throttleKeyScript, { job: keys.job(id) }, args)) === 1
 }
 
 /** What the leader does from time to time. Nothing is wrong, because every script keeps the counts. */

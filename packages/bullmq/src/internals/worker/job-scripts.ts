@@ -4,12 +4,12 @@ import { FOLLOW_UP_LETTERS, MAX_FOLLOW_UP_BYTES, MAX_FOLLOW_UPS, NEXT_LETTER } f
 import type { PayloadCodec } from '@bullpen/engine'
 import { decodeStep, encodeStep, type RegisteredKind, type StoredSteps } from '@bullpen/engine/internal'
 import type { IQueueBackend, Job, RedisClient, Worker } from 'bullmq'
-import { throttleKey } from '../../scripts/queue/throttle-key.ts'
 import { runScriptOnClient } from '../../scripts/script.ts'
 import {
   keepStepScript,
   readStepsScript,
   registerTaskScript,
+  throttleKeyScript,
   throttleScript,
   unthrottleScript,
 } from '../../store/scripts.ts'
@@ -87,8 +87,8 @@ export async function throttleKeyOf(job: Job, ms: number): Promise<void> {
   const client = await clientOf(job)
   if (client === undefined) return
   const base = `${job.queueQualifiedName}:`
-  const isThrottled = await runScriptOnClient(client, throttleKey, { job: base + job.id }, { base, duration: ms })
-  if (!isThrottled) await throttleQueue(job, ms)
+  const isThrottled = await runScriptOnClient(client, throttleKeyScript, { job: base + job.id }, { base, duration: ms })
+  if (isThrottled === 0) await throttleQueue(job, ms)
 }
 
 /** @throws BullpenError `invalid_configuration` if the backend of the job's queue is not Redis. */

@@ -1,4 +1,4 @@
-// The lanes of a memory store's waiting tasks, as in the Redis broker (packages/bullmq/src/internals/turns/lanes.ts): those with the same
+// The lanes of a memory store's waiting tasks, as in the Redis broker (packages/bullmq/src/store/lua/includes/lanes.lua): those with the same
 // concurrency key that need the same shares of limiters.
 import type { Need, NewTask } from '@bullpen/engine'
 

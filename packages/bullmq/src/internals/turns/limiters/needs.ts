@@ -5,9 +5,6 @@ import type { Need } from '@bullpen/engine'
 /** Separates the needs from the concurrency key in the name of a lane. */
 export const NEEDS_MARK = '\x1e'
 
-/** The same byte in Lua. */
-export const LUA_MARK = String.raw`'\30'`
-
 /**
  * Returns the name of a lane. It is the concurrency key, and then the mark and the needs in alphabetical order. Without
  * needs, the name is the key alone, unless the key contains the mark.
@@ -24,13 +21,3 @@ export function keyIn(name: string): string | undefined {
   const key = mark < 0 ? name : name.slice(0, mark)
   return key === '' ? undefined : key
 }
-
-/**
- * Lua lines that declare the local variables `key` and `needs`: the concurrency key, '' if the tasks have none, and the
- * needs, nil if they have none. `name` is a Lua expression for the name of the lane.
- */
-export const splitName = (name: string): string => `local key, needs = ${name}, nil
-      if string.find(key, ${LUA_MARK}, 1, true) then key, needs = string.match(key, '^(.*)\\30([^\\30]*)$') end`
-
-/** A Lua loop over needs, which declares `limiter` and `amount`. `needs` is a Lua expression. */
-export const eachNeed = (needs: string): string => `for limiter, amount in string.gmatch(${needs}, '([^,]+)=(%d+)') do`

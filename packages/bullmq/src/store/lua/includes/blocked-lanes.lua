@@ -4,13 +4,25 @@
 -- however many tasks wait in them. A lane that is blocked until some time is also in `lane-times`, by that time (ms since 1970). The field
 -- `time` of `turn-state` keeps the pass of the turn in which a lane was last blocked, in case no lane takes turns then.
 --
--- A lane with a task is either in `turns` or in `blocked-lanes`. If a lane in `turns` has a task that may start, the marker exists, so that
--- an idle worker fetches.
+-- After each script:
 --
--- resume_lane(name, pass)  lets a blocked lane take turns again: at its own pass, which is given, or at that of the lane that is next if
---                          that is greater. A lane that was blocked for a long time therefore gets no more than its turn
--- wake_first(need)         lets the first lane take turns again that waits with this need (limiters), if it is blocked, with the pass of
---                          its ticket
+-- 1. A lane with a task is either in `turns` or in `blocked-lanes`.
+-- 2. A lane is blocked only if its key has as many active tasks as it may have, has used up its rate, or is throttled (key-limits.lua), or
+--    if it waits for a limiter (limiters.lua).
+-- 3. If a lane in `turns` has a task that may start, the marker exists, so that an idle worker fetches.
+--
+-- block_lane(name, pass)        takes a lane out of the turns. `pass` is that with which it takes turns again
+-- resume_lane(name, pass)       lets a blocked lane take turns again: at its own pass, which is given, or at that of the lane that is next
+--                               if that is greater. A lane that was blocked for a long time therefore gets no more than its turn
+-- wake_lane(name, ticket)       lets a lane take turns again that waits for a limiter, if it is blocked, with the pass of its ticket.
+--                               `name` may be nil
+-- wake_first(need)              does so with the first lane that waits with this need
+-- key_need(key)                 the need with which lanes with needs wait for their concurrency key
+
+local function block_lane(name, pass)
+  redis.call('ZREM', base .. 'turns', name)
+  redis.call('ZADD', base .. 'blocked-lanes', pass, name)
+end
 
 local function resume_lane(name, pass)
   redis.call('ZREM', base .. 'blocked-lanes', name)
@@ -22,10 +34,18 @@ local function resume_lane(name, pass)
   end
 end
 
-local function wake_first(need)
-  local first, ticket = unpack(redis.call('ZRANGE', base .. 'need-waiters:' .. need, 0, 0, 'WITHSCORES'))
-  if first and redis.call('ZREM', base .. 'blocked-lanes', first) == 1 then
-    redis.call('ZADD', base .. 'turns', ticket, first)
+local function wake_lane(name, ticket)
+  if name and redis.call('ZREM', base .. 'blocked-lanes', name) == 1 then
+    redis.call('ZADD', base .. 'turns', ticket, name)
     redis.call('ZADD', base .. 'marker', '0', '0')
   end
+end
+
+local function wake_first(need)
+  local first, ticket = unpack(redis.call('ZRANGE', base .. 'need-waiters:' .. need, 0, 0, 'WITHSCORES'))
+  wake_lane(first, ticket)
+end
+
+local function key_need(key)
+  return 'key:' .. key .. '=1'
 end

@@ -7,7 +7,7 @@
 --
 -- `base` is the prefix of the queue's keys, `now` is in ms since 1970, and `mark` is what `limiter` contains while the queue is throttled.
 --
--- A waiting task is blocked if its lane is (internals/turns/key-concurrency.ts), or if no task of the queue may start: because of a limit
+-- A waiting task is blocked if its lane is (blocked-lanes.lua), or if no task of the queue may start: because of a limit
 -- that a command has set, or because a handler has thrown `rateLimited`. A pause and a drain block nothing in this sense. Nothing is stored
 -- for the count, so an enqueue, a fetch and an end cost nothing more.
 --

@@ -20,20 +20,23 @@
 -- admit(id, needs)              notes with the breakers that a task with these needs has started
 -- count_calls(id, calls)        counts what an attempt of the task has shown when it ends (internals/composition/ended-calls.ts)
 -- note(need)                    adds the entry of the service for which a lane has to wait, if the need is one of a service
+-- note_closed(needs)            does so for the services of a task that a worker may start outside of its lane's turn. Otherwise, a breaker
+--                               would stay open if all workers of the queue are such workers
 -- resume(entry, most)           for an entry of `lane-times` whose time has come: if it is that of a service whose tasks may start, at most
 --                               `most` of its lanes take turns again
+--- @include time
+--- @include blocked-lanes
+
 local created_gates
 
 local function gates()
   if created_gates then
     return created_gates
   end
-  --- @include time
-  --- @include blocked-lanes
   local KIND = 'service:'
   -- An entry of `lane-times` is like the name of a lane without a concurrency key, but has no amount.
   local ENTRY = '\30' .. KIND
-  local now, set_gate = millis(), nil
+  local now, noted, set_gate = millis(), {}, nil
   --- @include breakers
 
   -- A lane that also waits for permits would hold up the lanes behind it while the breaker lets it start nothing. If it is the first one
@@ -96,6 +99,15 @@ local function gates()
     end
   end
 
+  local function note_closed(needs)
+    for need in string.gmatch(needs, KIND .. '[^,]+') do
+      if not noted[need] and redis.call('HEXISTS', base .. 'capacities', string.match(need, '^[^=]+')) == 1 then
+        note(need)
+      end
+      noted[need] = true
+    end
+  end
+
   local function resume(entry, most)
     local service = string.match(entry, '^' .. ENTRY .. '([^=]*)$')
     if not service then
@@ -129,6 +141,7 @@ local function gates()
     admit = admit,
     count_calls = count_calls,
     note = note,
+    note_closed = note_closed,
     resume = resume,
   }
   return created_gates

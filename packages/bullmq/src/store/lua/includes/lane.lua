@@ -1,6 +1,7 @@
--- The names and keys of lanes, which internals/turns/lanes.ts describes. `base` is the prefix of the queue's keys.
+-- The names and keys of lanes, which lanes.lua describes. `base` is the prefix of the queue's keys.
 --
 -- lane_name(field)             the name of the lane in a task's field `lane`
+-- lane_weight(field)           the weight of the task's turn in its field `lane`
 -- split_lane(name)             the concurrency key and the needs in a lane's name: '' if its tasks have no key, nil if they have no needs
 -- lane_list(base, name)        the key of the lane's list
 -- lane_priorities(base, name)  the key of the sorted set of the lane's tasks with a priority
@@ -8,6 +9,9 @@
 -- lane_head(base, name)        the id of the lane's next task, or nil
 local function lane_name(field)
   return string.match(field, ' (.*)$')
+end
+local function lane_weight(field)
+  return tonumber(string.match(field, '^%S+'))
 end
 local function split_lane(name)
   if not string.find(name, '\30', 1, true) then

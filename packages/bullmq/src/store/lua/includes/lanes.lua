@@ -7,15 +7,17 @@
 --   lane:<name> and lane-priorities:<name>  the tasks of one lane
 --   lanes       each lane that has a task, in the order in which the lanes received their first task. The lanes are listed and scanned in
 --               this order, which does not change while a lane has a task.
---   turns       the lanes by their pass. The lane with the smallest pass is next. A lane that has become empty keeps its place until its
---               turn, because a key with one task at a time would otherwise always be first.
+--   turns       the lanes by their pass. The lane with the smallest pass is next (turns.lua). A lane that has become empty keeps its place
+--               until its turn, because a key with one task at a time would otherwise always be first.
 --   turn-state  the number of tasks in all lanes (`waiting`), a counter (`order`), and the pass of the tasks without a key (`pass`)
 --
 -- When no task waits, the next fetch deletes all of them.
 --
 -- The name of a lane is its concurrency key or, if its tasks need shares of limiters, the key, NEEDS_MARK and these needs. A task's own
 -- field `lane` has the weight of its turn and the name of its lane, separated by a blank. The field is written when the task is added, and
--- never changes. The task is in its lane whenever it waits, whichever script has returned it there.
+-- never changes. The task is in its lane whenever it waits, whichever script has returned it there. If a Worker that is not attached has put
+-- the task into `wait`, the task starts from there, or returns to its lane if the queue limits anything.
+--- @include time
 --- @include lane
 --- @include time
 

@@ -1,5 +1,5 @@
 -- next_task(base) returns the id of the waiting task that starts next, or nil, without taking it. O(1). `base` is the prefix of the queue's
--- keys. See internals/turns/turn-steps.ts.
+-- keys. See turns.lua.
 --- @include lane
 
 -- How many lanes are looked at. The others are empty lanes whose turn has come, which a fetch will skip.

@@ -3,7 +3,6 @@
 -- reopen_queue(…)            returns whether the queue is paused, and its concurrency. An outbox opens the queue when its entries are
 --                            deleted; this opens it if the outbox was deleted as a whole, by somebody else. Also removes the placeholder
 --                            rate of a throttle that has ended, in case the process that started the throttle has ended too
--- forget_turns(base)         deletes what is stored about turns, of a queue in which no task waits
 -- drop_events(stream, time)  drops the events before a time, in whole blocks of the stream. If no whole block is old, drops the old events
 --                            of the oldest block
 -- has_until(set, limit)      returns whether a sorted set has a member up to this score
@@ -24,17 +23,6 @@ local function reopen_queue(meta, totals, outbox, limiter, throttle_mark, outbox
     redis.call('HDEL', meta, 'max', 'duration')
   end
   return paused, concurrency
-end
-
-local function forget_turns(base)
-  for _, need in ipairs(redis.call('ZRANGE', base .. 'waited-needs', 0, -1)) do
-    redis.call('UNLINK', base .. 'need-waiters:' .. need)
-  end
-  local keys = {}
-  for i, name in ipairs({ 'turns', 'turn-state', 'blocked-lanes', 'lane-times', 'key-passes', 'waited-needs' }) do
-    keys[i] = base .. name
-  end
-  redis.call('UNLINK', unpack(keys))
 end
 
 local function drop_events(stream, time)

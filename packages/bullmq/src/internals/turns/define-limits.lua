@@ -1,0 +1,28 @@
+#!lua flags=allow-oom
+-- Stores the limits that the catalogue of a worker contains: those of concurrency keys, and the capacities of limiters.
+--
+-- KEYS[1]  settings
+-- ARGV[1]  base        the prefix of the queue's keys
+-- ARGV[2]  keyLimits   the limits of keys as JSON (key-limits.ts)
+-- ARGV[3]  capacities  the same of limiters
+-- ARGV[4]  replaces    '1' to replace others, '' to store only missing ones
+--
+-- Limits that were removed are stored as an empty object, so that an older worker does not store its own again.
+local settings = KEYS[1]
+local base, keyLimits, capacities, replaces = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
+--- @include derive-limits
+
+local function define(name, defined)
+  local stored = redis.call('HGET', settings, name)
+  if stored == defined or not stored and defined == '{}' or stored and replaces == '' then
+    return false
+  end
+  redis.call('HSET', settings, name, defined)
+  return true
+end
+
+local has_new_limits = define('definedKeyLimits', keyLimits)
+local has_new_capacities = define('definedCapacities', capacities)
+if has_new_limits or has_new_capacities then
+  derive_limits()
+end

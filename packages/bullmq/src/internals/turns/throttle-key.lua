@@ -1,0 +1,21 @@
+#!lua flags=allow-oom
+-- Throttles the concurrency key of a task, or extends its current throttle. O(log n).
+--
+-- KEYS[1]  job       the task
+-- ARGV[1]  base      the prefix of the queue's keys
+-- ARGV[2]  duration  in ms
+--
+-- Returns `0 | 1`: 0 if the task has no concurrency key in a fair queue. Then nothing is written.
+local job = KEYS[1]
+local base, duration = ARGV[1], ARGV[2]
+--- @include lane
+--- @include key-limits
+
+local lane = redis.call('HGET', job, 'lane')
+local key = lane and split_lane(lane_name(lane))
+if not key or key == '' then
+  return 0
+end
+-- The clock is read in whole milliseconds, so one is added.
+throttle_key(key, millis() + duration + 1)
+return 1

@@ -1,0 +1,154 @@
+-- The turn of one lane (turns.lua): whether its next task may start, and how its next turn begins.
+--
+-- open_turn(name, pass, obstacles)           what the other functions need: the lane's key, needs and limits. Counts the start for the key: a
+--                                            lane that takes turns can nearly always start a task
+-- uncount_turn(turn)                         undoes that
+-- holds_up(turn)                             whether the lane may start nothing. It is then blocked
+-- take_head(turn)                            makes the lane's next task active, and returns its id. A lane without a task leaves the turns
+-- end_turn(turn, id, lane, obstacles)        after the start of this task, whose field is `lane`. Returns whether the lane takes turns on
+-- read_lane(name, obstacles)                 a lane's key, needs and limits, and when it may start a task if it may not start one now
+--- @include lanes
+--- @include active-tasks
+--- @include gates
+
+local function read_lane(name, obstacles)
+  local key, needs = split_lane(name)
+  local lane = { name = name, key = key, needs = needs }
+  if obstacles.has_limits and key ~= '' then
+    local limit, rate = limits_of_key(key)
+    lane.limit, lane.rate = limit, rate and open_rate(key, rate) or nil
+  end
+  lane.starts_at = key_starts_at(key, lane.rate, obstacles.has_throttles)
+  return lane
+end
+
+local function open_turn(name, pass, obstacles)
+  local turn = read_lane(name, obstacles)
+  turn.pass = pass
+  if obstacles.has_limits and turn.key ~= '' and not turn.starts_at then
+    turn.active = count_key(turn.key)
+  end
+  -- If the queue limits nothing, needs cost nothing either.
+  turn.is_limited = turn.needs and (obstacles.is_counted or redis.call('EXISTS', base .. 'waited-needs') == 1)
+  return turn
+end
+
+local function uncount_turn(turn)
+  if turn.active then
+    uncount_key(turn.key)
+  end
+end
+
+-- `pass` is that of the lane's next turn, and `time` the one that all lanes have reached.
+local function block_until(turn, pass, time)
+  block_lane(turn.name, pass)
+  redis.call('HSET', base .. 'turn-state', 'time', time)
+  if turn.starts_at then
+    redis.call('ZADD', base .. 'lane-times', whole(turn.starts_at), turn.name)
+  end
+end
+
+-- A lane with needs waits for its key as for a limiter, so that one of the key's lanes is woken after the other.
+local function wait_for_key(turn, pass, time)
+  limiters().wait_for(turn.name, { key_need(turn.key) }, pass, time)
+end
+
+local function holds_up(turn)
+  local name, key, needs, pass = turn.name, turn.key, turn.needs, turn.pass
+  local is_at_limit = turn.starts_at or turn.limit and turn.active > turn.limit
+  if turn.is_limited then
+    if not redis.call('ZSCORE', base .. 'lanes', name) then
+      return false
+    end
+    if not is_at_limit then
+      local refused, time = limiters().refusals(name, key, needs, pass)
+      if refused then
+        limiters().wait_for(name, refused, pass, time)
+        if string.find(refused[1], '^service:') then
+          gates().note(refused[1])
+        end
+      end
+      return refused ~= nil
+    end
+    limiters().leave_waiters(name, key, needs, not turn.starts_at and 'key' or nil)
+    if not turn.starts_at then
+      wait_for_key(turn, pass, nil)
+      return true
+    end
+  end
+  if is_at_limit then
+    block_until(turn, pass, pass)
+  end
+  return is_at_limit
+end
+
+local function take_head(turn)
+  local name, active = turn.name, base .. 'active'
+  local id = redis.call('RPOPLPUSH', lane_list(base, name), active)
+  if not id then
+    id = redis.call('ZPOPMIN', lane_priorities(base, name))[1]
+    if id then
+      redis.call('LPUSH', active, id)
+    end
+  end
+  if id then
+    note_left_lane(name, 1)
+    return id
+  end
+  redis.call('ZREM', base .. 'turns', name)
+  if turn.is_limited then
+    limiters().leave_waiters(name, turn.key, turn.needs)
+  end
+  if turn.needs then
+    redis.call('ZREMRANGEBYSCORE', base .. 'key-passes', '-inf', turn.pass)
+  end
+  return nil
+end
+
+-- Returns the pass from which the lane counts its turn. If it has waited for a limiter, it kept its place among those that wait, but gets no
+-- more than its turn among all lanes.
+local function reached_pass(turn)
+  local name, pass = turn.name, turn.pass
+  if not turn.is_limited or redis.call('EXISTS', base .. 'waited-needs') == 0 then
+    return pass
+  end
+  local other = redis.call('ZRANGE', base .. 'turns', 1, 1, 'WITHSCORES')
+  local time = math.max(other[2] or 0, redis.call('HGET', base .. 'turn-state', 'time') or 0)
+  return limiters().leave_waiters(name, turn.key, turn.needs) and math.max(pass, time) or pass
+end
+
+local function end_turn(turn, id, lane, obstacles)
+  local name, key, needs, passes = turn.name, turn.key, turn.needs, base .. 'key-passes'
+  local pass = reached_pass(turn)
+  local key_pass = obstacles.has_key_passes and tonumber(redis.call('ZSCORE', passes, key)) or nil
+  local next_pass = math.max(pass, key_pass or pass) + 1 / lane_weight(lane)
+  if key_pass or needs then
+    redis.call('ZADD', passes, next_pass, key)
+  end
+  if turn.rate then
+    count_start(turn.rate)
+    turn.starts_at = key_starts_at(key, turn.rate, false)
+  end
+  if turn.is_limited then
+    limiters().take(needs)
+  end
+  if needs and string.find(needs, 'service:', 1, true) then
+    gates().admit(id, needs)
+  end
+  local is_at_limit = turn.limit and turn.active >= turn.limit
+  if turn.starts_at or is_at_limit and not turn.is_limited then
+    block_until(turn, next_pass, pass)
+    return false
+  end
+  if is_at_limit then
+    wait_for_key(turn, next_pass, pass)
+    return false
+  end
+  redis.call('ZADD', base .. 'turns', next_pass, name)
+  local has_tasks = turn.is_limited and redis.call('ZSCORE', base .. 'lanes', name)
+  local refused = has_tasks and limiters().refusals(name, key, needs, next_pass)
+  if refused then
+    limiters().wait_for(name, refused, next_pass, pass)
+  end
+  return not refused
+end
