@@ -4,8 +4,8 @@
 // After each change of the server, the process looks for all tasks that it remembers (./acknowledged-tasks.ts), unless the same server
 // process still has the same history. Without a change, it only compares how many tasks each queue has accepted, a number that never
 // decreases otherwise. If one has decreased, or the server has changed in the meantime, it looks for all of them again before it reports
-// anything, because the queues of which it read the count before may have lost tasks as well. A loss is therefore reported in one line. Each
-// lost task is noted in Redis with the process that found it first, so that only that one counts it.
+// anything, because the queues of which it read the count before may have lost tasks as well. A loss is therefore reported in one line.
+// Each lost task is noted in Redis with the process that found it first, so that only that one counts it.
 import { randomUUID } from 'node:crypto'
 import type { Log } from '@bullpen/contract'
 import { readTaskId, timeText } from '@bullpen/contract/internal'

@@ -1,7 +1,7 @@
 #!lua flags=allow-oom
--- Applies a command to its queue's settings. An older command never overwrites a newer one, whichever is applied first. Pause and resume have
--- the same effect as BullMQ's own. A change that may let tasks start adds the marker, because workers that were refused a task are waiting
--- for it.
+-- Applies a command to its queue's settings. An older command never overwrites a newer one, whichever is applied first. Pause and
+-- resume have the same effect as BullMQ's own. A change that may let tasks start adds the marker, because workers that were refused a
+-- task are waiting for it.
 --
 -- KEYS[1]  settings
 -- KEYS[2]  meta

@@ -60,8 +60,8 @@ const PROMOTION =
 
 /**
  * Returns the text with each promotion changed, so that a job with the field `waits` returns to the head of the queue, or before
- * the jobs of its priority, and so that a job with the field `lane` goes to its lane (turns/turn-steps.ts). One command reads all fields, so
- * a promotion takes Redis no longer than before.
+ * the jobs of its priority, and so that a job with the field `lane` goes to its lane (turns/turn-steps.ts). One command reads all fields,
+ * so a promotion takes Redis no longer than before.
  */
 export function withReturns(text: string): string {
   return text.replaceAll(

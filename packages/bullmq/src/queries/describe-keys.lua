@@ -1,15 +1,15 @@
 #!lua flags=no-writes
--- Reads how many tasks of some concurrency keys wait and are active, their limits, and why they may start no task at the moment. If the queue
--- does not limit its keys, their active tasks are not counted. Takes two commands for each key, and up to eight more if there are limits and
--- throttles.
+-- Reads how many tasks of some concurrency keys wait and are active, their limits, and why they may start no task at the moment. If the
+-- queue does not limit its keys, their active tasks are not counted. Takes two commands for each key, and up to eight more if there are
+-- limits and throttles.
 --
 -- KEYS[1]  lanes
 -- KEYS[2]  settings
 -- ARGV[1]  base  the prefix of the queue's keys
 -- ARGV...  the concurrency keys
 --
--- Returns `[now: string, waitingKeys: number, waitingTasks: string, keys: StoredKey[]]`: the time in ms since 1970, by Redis's clock, and
--- each of the given keys.
+-- Returns `[now: string, waitingKeys: number, waitingTasks: string, keys: StoredKey[]]`: the time in ms since 1970, by Redis's clock,
+-- and each of the given keys.
 --- @type StoredKey from ./concurrency-keys.ts
 local lanes, settings = KEYS[1], KEYS[2]
 local base = ARGV[1]

@@ -6994,9 +6994,9 @@ redis.call('PUBLISH', channel, message)
 })
 
 /**
- * Applies a command to its queue's settings. An older command never overwrites a newer one, whichever is applied first. Pause and resume have
- * the same effect as BullMQ's own. A change that may let tasks start adds the marker, because workers that were refused a task are waiting
- * for it.
+ * Applies a command to its queue's settings. An older command never overwrites a newer one, whichever is applied first. Pause and
+ * resume have the same effect as BullMQ's own. A change that may let tasks start adds the marker, because workers that were refused a
+ * task are waiting for it.
  */
 export const applySettingsScript = luaScript<
   'settings' | 'meta' | 'marker' | 'wait' | 'prioritized' | 'lanes' | 'delayed' | 'events' | 'limiter',
@@ -12797,9 +12797,9 @@ return waiting + due_tasks + redis.call('LLEN', active) + redis.call('XLEN', out
 })
 
 /**
- * Reads how many tasks of some concurrency keys wait and are active, their limits, and why they may start no task at the moment. If the queue
- * does not limit its keys, their active tasks are not counted. Takes two commands for each key, and up to eight more if there are limits and
- * throttles.
+ * Reads how many tasks of some concurrency keys wait and are active, their limits, and why they may start no task at the moment. If the
+ * queue does not limit its keys, their active tasks are not counted. Takes two commands for each key, and up to eight more if there are
+ * limits and throttles.
  */
 export const describeKeysScript = luaScript<
   'lanes' | 'settings',

@@ -36,8 +36,8 @@ export interface HttpTransport extends TaskTransport {
  * Creates the transport to the API at `url`, such as `'http://127.0.0.1:8080'`. If the address has a path, requests are sent to
  * `<url>/v1/…`. The API key is sent as `Authorization: Bearer`. Creating a transport does not open a connection.
  *
- * @throws BullpenError `invalid_configuration` if `url` is not an http or https URL or contains a password, a query or a fragment, or if the
- * key is missing or cannot be sent in a header, and `invalid_duration`.
+ * @throws BullpenError `invalid_configuration` if `url` is not an http or https URL or contains a password, a query or a fragment, or if
+ * the key is missing or cannot be sent in a header, and `invalid_duration`.
  */
 export function http(url: string | URL, apiKey: string, options: HttpOptions = {}): HttpTransport {
   const { correlationId, requestTimeout = '10s', fetch = globalThis.fetch } = options

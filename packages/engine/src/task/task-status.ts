@@ -2,9 +2,9 @@
 import type { AttemptRecord, CancelReason, FinalStatus, TaskStatus } from '@bullpen/contract'
 
 /**
- * The number of times that a task may lose its worker, whatever the cause, unless the worker lives and says so. This limit is the last resort for a task that kills its
- * worker from a child process, and for a team's own Workers, which have no quarantine. With BullMQ's default of 1, two crashes
- * would make a task dead even if it did not cause them.
+ * The number of times that a task may lose its worker, whatever the cause, unless the worker lives and says so. This limit is the last
+ * resort for a task that kills its worker from a child process, and for a team's own Workers, which have no quarantine. With BullMQ's
+ * default of 1, two crashes would make a task dead even if it did not cause them.
  */
 export const MAX_LOSSES = 10
 

@@ -1,10 +1,10 @@
 // Changes the texts of BullMQ's scripts, so that the tasks of a queue wait in lanes and take turns.
 //
-// Where the text would add a task to `wait` or `prioritized`, a task with a lane goes to its lane (withLanes). Where it takes the first task,
-// the next task of the lane whose turn it is starts (../composition/fetch-steps.ts). Where it removes a task from `active`, the task gives
-// its place back (withLeaves). By then, BullMQ has compared the lock, so a commit that is refused or sent twice gives nothing back. And the
-// text has not fetched yet, so the script that ends a task starts the next task of the same key. Where it looks for the next delayed job, it
-// also looks for the next lane whose time comes (withLaneTimes).
+// Where the text would add a task to `wait` or `prioritized`, a task with a lane goes to its lane (withLanes). Where it takes the first
+// task, the next task of the lane whose turn it is starts (../composition/fetch-steps.ts). Where it removes a task from `active`, the task
+// gives its place back (withLeaves). By then, BullMQ has compared the lock, so a commit that is refused or sent twice gives nothing back.
+// And the text has not fetched yet, so the script that ends a task starts the next task of the same key. Where it looks for the next
+// delayed job, it also looks for the next lane whose time comes (withLaneTimes).
 //
 // The texts call functions of ../../store/lua/includes, which a script creates when it first needs one of them (TURNS).
 import { ACTIVE_TASKS, CANDIDATES } from '../../store/scripts.ts'
