@@ -16,7 +16,7 @@ const DISCONNECT_TIMEOUT_MS = 100
  */
 const SILENT_AFTER_MS = 2_000
 /** How long the connection may be idle without a ping, in ms. No lock depends on it meanwhile. */
-const PING_AFTER_MS = 2_500
+const PING_AFTER_MS = 2_250
 /** How long a renewal is worth waiting for, in ms, with the time for a new connection. */
 const REPLY_WITHIN_MS = 4_000
 

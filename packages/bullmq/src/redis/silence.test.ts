@@ -272,3 +272,16 @@ it('a command may block for as long as it asks, and a connection without command
   expect(await blocked.bzpopmin('t-never', 5)).toBeNull()
   expect(closings).toBe(0)
 })
+
+it('a stall of Redis at the end of the time for which a command blocks closes nothing before a reply is 4 s late', async () => {
+  const blocked = closeWhenSilent(new Redis(inject('redisUrl')))
+  onTestFinished(() => blocked.disconnect())
+  let closings = 0
+  blocked.on('close', () => closings++)
+  await blocked.ping()
+  const reply = blocked.bzpopmin('t-never', 2)
+  blocked.stream.pause()
+  setTimeout(() => blocked.stream.resume(), 4_750)
+  expect(await reply).toBeNull()
+  expect(closings).toBe(0)
+})

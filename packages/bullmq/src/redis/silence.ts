@@ -6,7 +6,8 @@
 //   - A connection is silent if nothing has arrived for `afterMs` while a reply was due. A command that blocks in Redis is due when its
 //     time has passed.
 //   - Redis replies in turn. If it has sent something to another connection since a reply was due, only this one is silent, and the time
-//     for which it was idle counts too. This takes `afterMs` from the last reply, instead of from the first command without one.
+//     for which it was idle counts too. This takes `afterMs` from the last reply, instead of from the first command without one. A request
+//     that this process is still sending is not passed over.
 //   - An idle connection can't be silent. A producer that has received nothing for 3 s therefore sends a ping. So does a subscriber after
 //     1.5 s, which is rare, because the leader sends a message each second. What waits in Redis does so for at most 3.4 s at a time. Only a
 //     consumer's connection for commands may be idle for longer: pings over it would double again what an idle queue sends, and nothing
@@ -47,7 +48,8 @@ interface Watched {
   received: number
   /** For how long nothing has arrived, in ms. */
   quietMs: number
-  /** For how much of that time a reply was due. */
+  /** Whether a reply was due at the last check, and for how much of that time it was due from one check to the next. */
+  isDue: boolean
   dueMs: number
 }
 
@@ -67,7 +69,7 @@ export function closeWhenSilent<Client extends Commander>(client: Client, option
 function follow(redis: Redis, options: SilenceOptions): void {
   redis.on('connect', () => {
     const { stream } = redis
-    open.set(redis, { redis, stream, options, received: stream.bytesRead, quietMs: 0, dueMs: 0 })
+    open.set(redis, { redis, stream, options, received: stream.bytesRead, quietMs: 0, isDue: false, dueMs: 0 })
     if (timer !== undefined) return
     checkedAt = performance.now()
     // An immediate runs after the sockets have been read.
@@ -113,17 +115,20 @@ function check(): void {
 function note(each: Watched, passedMs: number): void {
   const received = each.stream.bytesRead
   const hasReceived = received !== each.received
+  const wasDue = each.isDue && !hasReceived
   each.received = received
   each.quietMs = hasReceived ? 0 : each.quietMs + passedMs
-  each.dueMs = hasReceived || each.redis.commandQueue.length === 0 ? 0 : each.dueMs + passedMs
+  each.isDue = each.redis.commandQueue.length > 0
+  // The time before the first check after the command does not count: another connection may have received its reply before it was sent.
+  each.dueMs = wasDue && each.isDue ? each.dueMs + passedMs : 0
 }
 
-function isSilent({ redis, options, quietMs, dueMs }: Watched, serverQuietMs: number): boolean {
+function isSilent({ redis, stream, options, quietMs, dueMs }: Watched, serverQuietMs: number): boolean {
   const { afterMs = SILENT_AFTER_MS } = options
   if (quietMs < afterMs || dueMs < GRACE_MS) return false
   const overdueMs = dueMs - blockingMs(redis.commandQueue.peekFront()?.command)
-  const isPassedOver = overdueMs - serverQuietMs >= CHECK_EVERY_MS
-  return overdueMs >= GRACE_MS && (dueMs >= afterMs || isPassedOver)
+  const isPassedOver = overdueMs > serverQuietMs && stream.writableLength === 0
+  return overdueMs >= afterMs || (overdueMs >= GRACE_MS && isPassedOver)
 }
 
 /** Returns for how long a command may block in Redis, in ms. Redis replies to the commands after it later. */
