@@ -4,7 +4,7 @@ import { randomUUID } from 'node:crypto'
 import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import type { Socket } from 'node:net'
 import type { Log } from '@bullpen/contract'
-import { amount, proxiedCluster } from '@bullpen/testing'
+import { amount, privateRedis, proxiedCluster } from '@bullpen/testing'
 import { eventually, faultProxy } from '@bullpen/testkit'
 import { Cluster, Redis } from 'ioredis'
 import { describe, expect, inject, it, onTestFinished } from 'vitest'
@@ -274,14 +274,16 @@ it('a command may block for as long as it asks, and a connection without command
 })
 
 it('a stall of Redis at the end of the time for which a command blocks closes nothing before a reply is 4 s late', async () => {
-  const blocked = closeWhenSilent(new Redis(inject('redisUrl')))
+  const redis = await privateRedis()
+  await redis.start()
+  const blocked = closeWhenSilent(new Redis(redis.url))
   onTestFinished(() => blocked.disconnect())
   let closings = 0
   blocked.on('close', () => closings++)
   await blocked.ping()
-  const reply = blocked.bzpopmin('t-never', 2)
-  blocked.stream.pause()
-  setTimeout(() => blocked.stream.resume(), 4_750)
+  const reply = blocked.bzpopmin('t-never', 3)
+  redis.freeze()
+  setTimeout(redis.thaw, 5_750)
   expect(await reply).toBeNull()
   expect(closings).toBe(0)
 })
