@@ -99,6 +99,33 @@ it('a scan of a sorted set looks at no more tasks than one page, although they s
   expect(await redis.zrange(keys.delayed, 0, '-1')).toEqual(['a3', 'a4', 'a5', 'a6'])
 })
 
+describe('the end of a task may change what follows for another one of its page', () => {
+  it('a parent that the end of its child has started stays in the waiting list', async () => {
+    const { redis, keys, scheduled, page } = queue()
+    await scheduled({ c1: 1, c2: 2 })
+    // Both were delayed after a first attempt.
+    await redis.hset(
+      keys.job('c1'),
+      'parent',
+      JSON.stringify({ id: 'c2', queueKey: keys.base.slice(0, -1), fpof: true }),
+    )
+    await redis.sadd(`${keys.job('c2')}:dependencies`, keys.job('c1'))
+    expect(await page('delayed')).toEqual({ ...END, matched: [1], ended: ['c1 c'] })
+    expect(await redis.lrange(keys.wait, 0, -1)).toEqual(['c2'])
+    expect(await redis.zrange(keys.cancelled, 0, '-1')).toEqual(['c1'])
+  })
+
+  it('the next job with a deduplication id is added once', async () => {
+    const { redis, keys, waits, page } = queue()
+    await waits('c1', 'c2')
+    for (const id of ['c1', 'c2']) await redis.hset(keys.job(id), 'deid', 'one')
+    await redis.hset(`${keys.base}dn:one`, { name: 'x', data: '{}', opts: '{}', jid: 'next' })
+    expect(await page('wait')).toEqual({ ...END, matched: [2], ended: ['c1 c', 'c2 c'] })
+    expect(await redis.lrange(keys.wait, 0, -1)).toEqual(['next'])
+    expect(await redis.hget(keys.totals, 'accepted')).toBe('1')
+  })
+})
+
 describe('a scan of the running tasks', () => {
   it('counts those that match page by page, and ends none of them', async () => {
     const { redis, keys, add, page } = queue()

@@ -3681,7 +3681,7 @@ local function end_deduplicated(id, deduplication, next_job, at)
   if redis.call('PTTL', key) == -1 and redis.call('GET', key) == id then
     redis.call('DEL', key)
   end
-  if next_job then
+  if next_job and redis.call('EXISTS', base .. 'dn:' .. deduplication) == 1 then
     add_next_job(deduplication, next_job, at)
   end
 end
@@ -4263,6 +4263,12 @@ local function cancel_in_list(list, place, from, before, limit)
   start = start + #ids - #found
   return start, start > 0 and kept or '', #ids
 end
+local function leave_set(set, place, id)
+  if place == 'delayed' then
+    return leave_delayed(id)
+  end
+  return redis.call('ZREM', set, id) == 1
+end
 local function cancel_in_set(set, place, from, before, limit)
   local rank = before ~= '' and redis.call('ZRANK', set, before)
   local page = rank and redis.call('ZRANGE', set, rank + 1, rank + limit, 'WITHSCORES')
@@ -4273,15 +4279,10 @@ local function cancel_in_set(set, place, from, before, limit)
   end
   local matches, kept = matches_among(ids, before)
   for position, match in ipairs(matches) do
-    if match then
-      if place == 'delayed' then
-        leave_delayed(ids[position])
-      else
-        redis.call('ZREM', set, ids[position])
-      end
-      end_match(match, place)
-    else
+    if not match then
       score = page[2 * position]
+    elseif leave_set(set, place, ids[position]) then
+      end_match(match, place)
     end
   end
   if #ids < limit then
@@ -4824,7 +4825,7 @@ local function end_deduplicated(id, deduplication, next_job, at)
   if redis.call('PTTL', key) == -1 and redis.call('GET', key) == id then
     redis.call('DEL', key)
   end
-  if next_job then
+  if next_job and redis.call('EXISTS', base .. 'dn:' .. deduplication) == 1 then
     add_next_job(deduplication, next_job, at)
   end
 end
@@ -11447,7 +11448,7 @@ local function end_deduplicated(id, deduplication, next_job, at)
   if redis.call('PTTL', key) == -1 and redis.call('GET', key) == id then
     redis.call('DEL', key)
   end
-  if next_job then
+  if next_job and redis.call('EXISTS', base .. 'dn:' .. deduplication) == 1 then
     add_next_job(deduplication, next_job, at)
   end
 end

@@ -76,6 +76,14 @@ local function cancel_in_list(list, place, from, before, limit)
   return start, start > 0 and kept or '', #ids
 end
 
+-- Returns whether the task was still in the set: the end of a child may have let its parent start.
+local function leave_set(set, place, id)
+  if place == 'delayed' then
+    return leave_delayed(id)
+  end
+  return redis.call('ZREM', set, id) == 1
+end
+
 local function cancel_in_set(set, place, from, before, limit)
   local rank = before ~= '' and redis.call('ZRANK', set, before)
   local page = rank and redis.call('ZRANGE', set, rank + 1, rank + limit, 'WITHSCORES')
@@ -86,15 +94,10 @@ local function cancel_in_set(set, place, from, before, limit)
   end
   local matches, kept = matches_among(ids, before)
   for position, match in ipairs(matches) do
-    if match then
-      if place == 'delayed' then
-        leave_delayed(ids[position])
-      else
-        redis.call('ZREM', set, ids[position])
-      end
-      end_match(match, place)
-    else
+    if not match then
       score = page[2 * position]
+    elseif leave_set(set, place, ids[position]) then
+      end_match(match, place)
     end
   end
   if #ids < limit then

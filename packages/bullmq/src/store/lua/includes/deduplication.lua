@@ -3,8 +3,8 @@
 -- field `deid` of a job is its deduplication id.
 --
 -- read_next_job(deduplication)                        returns the job in the hash, or nil
--- end_deduplicated(id, deduplication, next_job, at)   releases the deduplication id of a job that ends, and adds this next job. `at` is in
---                                                     ms since 1970
+-- end_deduplicated(id, deduplication, next_job, at)   releases the deduplication id of a job that ends, and adds this next job, unless the
+--                                                     end of another job has added it since. `at` is in ms since 1970
 --
 -- `base` is the prefix of the queue's keys.
 --- @include bullmq-job
@@ -76,7 +76,7 @@ local function end_deduplicated(id, deduplication, next_job, at)
   if redis.call('PTTL', key) == -1 and redis.call('GET', key) == id then
     redis.call('DEL', key)
   end
-  if next_job then
+  if next_job and redis.call('EXISTS', base .. 'dn:' .. deduplication) == 1 then
     add_next_job(deduplication, next_job, at)
   end
 end

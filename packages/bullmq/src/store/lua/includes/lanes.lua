@@ -19,7 +19,6 @@
 -- the task into `wait`, the task starts from there, or returns to its lane if the queue limits anything.
 --- @include time
 --- @include lane
---- @include time
 
 local NEEDS_MARK = '\30'
 -- By how much of a turn a lane that was empty joins behind the lane that is next.
