@@ -5,7 +5,9 @@ const MAX_TIMER_MS = 2 ** 31 - 1
 
 interface TimeLimit {
   readonly signal: AbortSignal
-  /** Releases the timer. Call it as soon as the limit is no longer needed. */
+  /** Ends the limit. The signal still follows the outer one. */
+  lift(): void
+  /** Releases the timer and the outer signal. Call it as soon as the limit is no longer needed. */
   stop(): void
 }
 
@@ -22,8 +24,9 @@ export function timeLimit(ms: number, outer: AbortSignal | undefined, reason: ()
       Math.min(left, MAX_TIMER_MS),
     )
   }
+  const lift = (): void => clearTimeout(timer)
   const stop = (): void => {
-    clearTimeout(timer)
+    lift()
     outer?.removeEventListener('abort', follow)
   }
   const follow = (): void => {
@@ -35,7 +38,7 @@ export function timeLimit(ms: number, outer: AbortSignal | undefined, reason: ()
     outer?.addEventListener('abort', follow)
     wait(ms)
   }
-  return { signal: limit.signal, stop }
+  return { signal: limit.signal, lift, stop }
 }
 
 /** Resolves after `ms`, which is less than 24 days. Rejects with the signal's reason if the signal aborts first. */

@@ -1,13 +1,16 @@
 // Streams of events in a client: on each transport, and with servers that break off.
 import { randomUUID } from 'node:crypto'
 import { defineCatalogue, defineTask } from '@bullpen/contract'
+import { ProblemError } from '@bullpen/contract/internal'
 import { eventually } from '@bullpen/testkit'
-import { describe, expect, it, onTestFinished } from 'vitest'
+import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { z } from 'zod'
 import { createClient } from '../index.ts'
 import { api, problem } from '../server.fixture.ts'
+import { pauseFor } from '../time-limit.ts'
 import { TRANSPORTS } from '../transports.fixture.ts'
 import { serverSentEvents } from './event-source.ts'
+import { followStream } from './followed-stream.ts'
 
 const report = defineTask({ name: 'report.build', queue: 'reports', input: z.object({ n: z.int() }) })
 const brief = defineTask({ name: 'brief.task', queue: 'reports', kind: 'short', input: z.object({}) })
@@ -108,6 +111,60 @@ it('a quiet stream is resumed however often its connection is lost', async () =>
   }
   expect(types).toEqual(['started', 'ended'])
   expect(seen).toHaveLength(10)
+})
+
+it('a connection that is lost while the reader takes its time over an event does not count as silent', async () => {
+  vi.useFakeTimers()
+  onTestFinished(() => void vi.useRealTimers())
+  let tries = 0
+  const follow = followStream(
+    async function* (_after, signal) {
+      const event = { at: '', id: '', queue: 'reports', taskId: ID, task: 'report.build' }
+      if (tries++ === 0) {
+        yield { id: '1-0', retryMs: undefined, event: { ...event, type: 'progress', attempt: 1, percent: 1 } as never }
+        throw new ProblemError({ code: 'unreachable' })
+      }
+      await pauseFor(5_000, signal)
+      yield { id: '2-0', retryMs: undefined, event: { ...event, type: 'ended', status: 'completed' } as never }
+    },
+    { signal: undefined, retryForMs: 10_000, isLast: ({ type }) => type === 'ended' },
+  )
+  const types: string[] = []
+  const read = (async () => {
+    for await (const { type } of follow) {
+      types.push(type)
+      await pauseFor(3_000, undefined)
+    }
+  })()
+  await vi.advanceTimersByTimeAsync(30_000)
+  await read
+  expect({ types, tries }).toEqual({ types: ['progress', 'ended'], tries: 2 })
+})
+
+it('a stream that opens after a silent try still follows the signal of its reader', async () => {
+  vi.useFakeTimers()
+  onTestFinished(() => void vi.useRealTimers())
+  const stop = new AbortController()
+  let isSilent = true
+  const follow = followStream(
+    async function* (_after, signal) {
+      if (isSilent) {
+        isSilent = false
+        await pauseFor(3_000, signal)
+        throw new ProblemError({ code: 'unreachable' })
+      }
+      yield { id: '1-0', retryMs: undefined, event: { type: 'progress' } as never }
+      await pauseFor(60_000, signal)
+    },
+    { signal: stop.signal, retryForMs: 10_000, isLast: () => false },
+  )
+  const opened = follow.next()
+  await vi.advanceTimersByTimeAsync(4_000)
+  expect(await opened).toMatchObject({ value: { type: 'progress' } })
+  const ended = follow.next().catch((reason: unknown) => reason)
+  stop.abort('enough')
+  await vi.advanceTimersByTimeAsync(1)
+  expect(await Promise.race([ended, 'none'])).toBe('enough')
 })
 
 it('a queue and a tag are streamed until the reader leaves', async () => {

@@ -44,14 +44,13 @@ export async function* followStream(
     let receivedAt = performance.now()
     const leftMs = giveUpAt === undefined ? 0 : giveUpAt - receivedAt
     const limitMs = wasSilent ? limitOfRepeat({ retryForMs, leftMs }) : undefined
-    const limit = limitMs === undefined ? undefined : timeLimit(limitMs, undefined, () => noResponse(limitMs))
-    const signals = [signal, limit?.signal].filter((each) => each !== undefined)
+    const limit = limitMs === undefined ? undefined : timeLimit(limitMs, signal, () => noResponse(limitMs))
     let retryMs = 0
     let waitMs: number | undefined
     let last: FollowedEvent | undefined
     try {
-      for await (const received of open(after, limit === undefined ? signal : AbortSignal.any(signals))) {
-        limit?.stop()
+      for await (const received of open(after, limit?.signal ?? signal)) {
+        limit?.lift()
         receivedAt = performance.now()
         wasSilent = false
         giveUpAt = undefined
@@ -66,6 +65,8 @@ export async function* followStream(
         if (event === undefined) continue
         last = event
         yield event
+        // The caller may have taken its time.
+        receivedAt = performance.now()
       }
       if (last !== undefined && isLast(last)) return
     } catch (error) {
