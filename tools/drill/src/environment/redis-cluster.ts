@@ -117,6 +117,11 @@ async function spreadingNamespace({ nodes, nodeOf }: Cluster, queues: readonly s
   }
 }
 
+/** Returns whether the node serves. One that copies the data of its new master replies with an error. */
 async function isServing(node: Node): Promise<boolean> {
-  return String(await node.ask('CLUSTER', 'INFO')).includes('cluster_state:ok')
+  const info = await node.ask('CLUSTER', 'INFO').catch((error: unknown) => {
+    if (String(error).includes('-LOADING')) return ''
+    throw error
+  })
+  return String(info).includes('cluster_state:ok')
 }
