@@ -37,13 +37,13 @@ export const ERROR_ADVICE: Readonly<Record<ErrorCode, Advice>> = {
     action: 'Send less in headers and in the query, such as fewer cookies.',
   },
   unsupported_transfer_coding: {
-    meaning: 'The request has a `Transfer-Encoding` other than `chunked` alone.',
-    action: 'Send the body in chunks or with a `Content-Length`, and without another coding.',
+    meaning: 'The request has a `Transfer-Encoding` other than `chunked`.',
+    action: 'Send the body in chunks or with a `Content-Length`, without another coding such as `gzip`.',
   },
   unsupported_http_version: {
-    meaning: 'The request line names a version of HTTP other than 1.0 and 1.1.',
+    meaning: 'The request uses a version of HTTP other than 1.0 and 1.1.',
     action:
-      'Send the request with HTTP/1.1. If a proxy in front of the API uses HTTP/2, configure HTTP/1.1 for its upstream.',
+      'Send the request with HTTP/1.1. If a proxy in front of the API uses HTTP/2, configure it to send HTTP/1.1 to the API.',
   },
   unsupported_media_type: {
     meaning: 'The body is not `application/json`, is not in UTF-8, or is compressed.',
@@ -59,9 +59,9 @@ export const ERROR_ADVICE: Readonly<Record<ErrorCode, Advice>> = {
   },
   forbidden: {
     meaning:
-      'The request would change data through the board, but the board is read-only, does not offer this change, or was called by a page of another site.',
+      'The request would change data through the board, but the board is read-only, does not offer this change, or was called by a page of another site. Or the path has a `..` segment, which leads out of a directory.',
     action:
-      'Use the API or the CLI instead, or [switch on the buttons](../how-to/bull-board.md#switch-on-the-buttons).',
+      'To change data, use the API or the CLI, or [switch on the buttons](../how-to/bull-board.md#switch-on-the-buttons). Send a path without `..` segments.',
   },
   task_not_found: {
     meaning:

@@ -104,10 +104,10 @@ test.each(
   Object.entries({ id: BY_ID, name: BY_NAME, queue: BY_QUEUE }).flatMap(([parameter, calls]) =>
     Object.entries(calls).map(([method, call]) => [method, parameter, call] as const),
   ),
-)('%s refuses an %s that would make the URL that of another route', async (_, parameter, call) => {
+)('%s refuses an invalid %s, with which the request would reach another route', async (_, parameter, call) => {
   const { client, seen } = await api([[200, {}]])
   for (const given of ['..', '.', '']) {
-    const message = `expected an id or a name, got '${given}', which cannot be part of a URL's path`
+    const message = `expected an id or a name, got '${given}', which cannot be a segment of a URL's path`
     await expect(call(client, given)).rejects.toMatchObject({
       ...{ name: 'ProblemError', code: 'invalid_request', outcome: 'refused', errors: [{ parameter, message }] },
     })

@@ -73,11 +73,11 @@ describe('the files for TLS', () => {
     expect(() => read({ REDIS_URL: 'rediss://a', ...env })).toThrow(message)
   })
 
-  it('are refused with the same words as by a client over Redis, and the settings are named', () => {
+  it('are refused with the same message as by a client over Redis, and with the names of the settings', () => {
     const fault = faultOfTlsFiles({ ca: '/none.pem' }) ?? ''
     const env = { REDIS_URL: 'rediss://a', BULLPEN_REDIS_CA_FILE: '/none.pem' }
     expect(() => read(env)).toThrow(
-      `invalid configuration: ${fault}; these files are also set by redisCaFile (BULLPEN_R`,
+      `invalid configuration: ${fault}; redisCaFile (BULLPEN_REDIS_CA_FILE), redisCertFile`,
     )
   })
 

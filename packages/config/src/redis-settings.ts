@@ -66,6 +66,6 @@ export const REDIS_RULES: readonly SettingsRule<typeof REDIS_SETTINGS>[] = [
       return `${TLS_SETTINGS} cannot be combined with redisUrl (REDIS_URL), to which they are added as ca, cert and key: ${address.fault}`
     }
     const fault = address.tls && faultOfTlsFiles(address.tls)
-    return fault && `${fault}; these files are also set by ${TLS_SETTINGS}`
+    return fault && `${fault}; ${TLS_SETTINGS} also set these files`
   },
 ]

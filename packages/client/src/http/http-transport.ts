@@ -146,7 +146,7 @@ function parseUrl(given: string | URL): URL {
     throw new BullpenError('invalid_configuration', `${problem}; pass the API key as the second argument of http()`)
   }
   if (url.search !== '' || url.hash !== '') {
-    const problem = "the API's URL contains a query or a fragment, which requests would not have"
+    const problem = "the API's URL contains a query or a fragment, which requests would drop"
     throw new BullpenError('invalid_configuration', `${problem}; expected a URL such as https://host/path`)
   }
   // Without a trailing slash, a relative URL would replace the last segment of the path.

@@ -1,4 +1,4 @@
-// Encodes the parts of a request: its address, its body and its wait.
+// Encodes the parts of a request: its URL, its body and its wait.
 import { ProblemError } from '@bullpen/contract/internal'
 
 /** @throws ProblemError `invalid_input` if JSON cannot represent the value. */
@@ -17,21 +17,21 @@ export function waitQuery(waitMs: number): string {
   return waitMs === 0 ? '' : `?wait=${waitMs / 1_000}`
 }
 
-/** The path parameters that are not called `id`, by the segment before them. */
+/** The names of the path parameters other than `id`, by the segment before them. */
 const PARAMETERS: Readonly<Record<string, string>> = { queues: 'queue', schedules: 'name' }
 
 /**
- * Returns the address of a request. `path` is relative to the API's address, and each parameter in it is encoded.
+ * Returns the URL of a request. `path` is relative to the API's address, and its parameters are already percent-encoded.
  *
- * @throws ProblemError `invalid_request` if a parameter is empty or consists of dots, because the address would be that of another route: a
- * URL drops '.' and '..', even if they are encoded.
+ * @throws ProblemError `invalid_request` if a parameter is empty, '.' or '..', because the request would reach another route: a URL drops
+ * such segments, even if they are percent-encoded.
  */
 export function addressOf(baseUrl: URL, path: string): URL {
   const segments = path.replace(/\?.*/s, '').split('/')
   const at = segments.findIndex((segment) => segment === '' || segment === '.' || segment === '..')
   if (at < 0) return new URL(path, baseUrl)
   const parameter = PARAMETERS[segments[at - 1] ?? ''] ?? 'id'
-  const message = `expected an id or a name, got '${segments[at]}', which cannot be part of a URL's path`
+  const message = `expected an id or a name, got '${segments[at]}', which cannot be a segment of a URL's path`
   throw new ProblemError({
     code: 'invalid_request',
     outcome: 'refused',

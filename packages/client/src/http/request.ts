@@ -8,7 +8,7 @@ import type { Check } from './shape.ts'
 
 export interface HttpRequest<T> {
   readonly method: 'GET' | 'POST' | 'DELETE'
-  /** The path relative to the API's address, including the query. Parameters in it are encoded. */
+  /** The path relative to the API's address, including the query. Its parameters are already percent-encoded. */
   readonly path: string
   /** The body as JSON text. */
   readonly body?: string | undefined

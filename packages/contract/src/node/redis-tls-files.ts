@@ -1,10 +1,10 @@
-// Reads the files for TLS with Redis, and says which of them cannot be used. The module has its own entry point because it needs Node.
+// Reads the files for TLS with Redis, and says why they cannot be used. The module has its own entry point because it needs Node.
 import { X509Certificate } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { createSecureContext } from 'node:tls'
 import type { RedisTlsFiles } from '../redis-url.ts'
 
-/** Returns what is wrong with the files, or undefined if they can be used, each alone and all together. */
+/** Returns what is wrong with the files, or undefined if each of them can be used, and all of them can be used together. */
 export function faultOfTlsFiles({ ca, cert, key }: RedisTlsFiles): string | undefined {
   try {
     createSecureContext({
@@ -18,7 +18,7 @@ export function faultOfTlsFiles({ ca, cert, key }: RedisTlsFiles): string | unde
   }
 }
 
-/** @throws Error with the text of {@link faultOfTlsFiles}. */
+/** @throws Error with the message that {@link faultOfTlsFiles} returns. */
 export function readTlsFile(name: keyof RedisTlsFiles, path: string): Buffer {
   try {
     return contentOf(name, path)
@@ -29,7 +29,8 @@ export function readTlsFile(name: keyof RedisTlsFiles, path: string): Buffer {
 
 function textOf(error: unknown): string {
   const why = error instanceof Error ? error.message : String(error)
-  return `the files for TLS with Redis cannot be used (ca, cert and key in its URL): ${why}`
+  const problem = 'the files for TLS with Redis cannot be used (ca, cert and key in its URL)'
+  return `${problem}: ${why}; expected PEM files, and the key that belongs to cert`
 }
 
 function contentOf(name: keyof RedisTlsFiles, path: string): Buffer {
@@ -38,7 +39,7 @@ function contentOf(name: keyof RedisTlsFiles, path: string): Buffer {
   return content
 }
 
-/** Node ignores what is not a certificate, and would trust no CA. */
+/** Node ignores whatever is not a certificate, and would then trust no CA. */
 function checkCertificates(path: string, content: Buffer): void {
   const certificates = content
     .toString('latin1')

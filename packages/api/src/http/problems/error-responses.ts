@@ -81,10 +81,10 @@ export function refuseOtherMethods(
 }
 
 /**
- * Responds to requests that Node would reject without a body, or accept although it cannot read them. A request of HTTP/2 or HTTP/0.9 is
- * rejected with 505. One without exactly one Host header is rejected with 400, as RFC 9112 requires, and one with a transfer coding other
- * than `chunked` with 501, because its body would be read without decoding it. An expectation other than 100-continue is ignored, as
- * RFC 9110 permits. `OPTIONS *` asks for the methods of the whole server.
+ * Responds to requests that Node would reject without a body, or accept although it cannot read them. A request of a version other than
+ * HTTP/1.0 and HTTP/1.1 is rejected with 505; a request without exactly one Host header with 400, as RFC 9112 requires; and a request with
+ * a transfer coding other than `chunked` with 501, because Node would pass its body on without decoding it. An expectation other than
+ * 100-continue is ignored, as RFC 9110 permits. `OPTIONS *` asks for the methods of the whole server.
  */
 export function answerUnusualHttp(app: FastifyInstance): void {
   app.server.on('request', ({ socket }, response) => latest.set(socket, response))
@@ -98,7 +98,7 @@ export function answerUnusualHttp(app: FastifyInstance): void {
   })
 }
 
-/** Node drops repeated Host headers from `headers`. */
+/** Returns the error for a request that must be rejected. Node drops repeated Host headers from `headers`, but not from `rawHeaders`. */
 function refusalOf({ headers, raw }: FastifyRequest): BullpenError | undefined {
   if (raw.httpVersionMajor !== 1) return new BullpenError('unsupported_http_version', HTTP_VERSIONS)
   const hosts = raw.rawHeaders.filter((text, i) => i % 2 === 0 && text.length === 4 && text.toLowerCase() === 'host')
@@ -112,20 +112,20 @@ function refusalOf({ headers, raw }: FastifyRequest): BullpenError | undefined {
   return wrongHeader('Transfer-Encoding', message, 'unsupported_transfer_coding')
 }
 
-const HTTP_VERSIONS = 'the request line names another version of HTTP; expected HTTP/1.1 or HTTP/1.0'
+const HTTP_VERSIONS = 'the request uses an unsupported version of HTTP; expected HTTP/1.1 or HTTP/1.0'
 
 function wrongHeader(header: string, message: string, code: ErrorCode = 'invalid_request'): BullpenError {
   return new BullpenError(code, `${header}: ${message}`, { errors: [{ header, message }] })
 }
 
-/** A part `..` of a path. Each of its characters may be encoded, once or several times. */
+/** A `..` segment of a path. Each of its characters, and the slashes around it, may be percent-encoded, once or several times. */
 const PARENT = /(?:^|[/\\]|%(?:25)*(?:2f|5c))(?:\.|%(?:25)*2e){2}(?:$|[/\\]|%(?:25)*(?:2f|5c))/i
 
-/** Rejects a path that leads out of a directory with 403, whether or not a route would serve it from one. */
+/** Rejects each path with a `..` segment with 403, even if no route serves files below that path. */
 export function refuseParents(app: FastifyInstance): void {
   app.addHook('onRequest', (request, reply, done) => {
     if (!PARENT.test(request.url.split('?', 1)[0] ?? '')) return done()
-    const detail = "the path has a part '..', which leads out of a directory; send a path without it"
+    const detail = "the path has a '..' segment, which leads out of a directory; send a path without such segments"
     sendProblem(request, reply, new BullpenError('forbidden', detail))
   })
 }
@@ -135,8 +135,9 @@ const latest = new WeakMap<Socket, ServerResponse>()
 
 /**
  * Responds to bytes that are not HTTP, such as a URL with a space, and to a request that has not arrived in time. Hooks are not called for
- * these, because they never become a request. If the request has already been answered, such as with 404, only its connection is closed:
- * the caller would take a second response for that of its next request. Returns the status, or undefined if there is no response.
+ * these, because they never become a request. If the API has already answered the request, for example with 404 before the body arrived, it
+ * only closes the connection, because the caller would take a second response for that of its next request. Returns the status of the
+ * response, or undefined if none was sent.
  */
 export function answerBrokenHttp(error: Error & { readonly code?: string }, socket: Socket): number | undefined {
   if (!socket.writable) {

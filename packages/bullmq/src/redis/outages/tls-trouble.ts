@@ -29,7 +29,7 @@ const REASONS: Readonly<Record<TlsTrouble, readonly [reason: string, advice: str
   ],
   client_certificate: [
     'closes the TLS connection before it replies, as if it required a client certificate or refused this one',
-    'set BULLPEN_REDIS_CERT_FILE and BULLPEN_REDIS_KEY_FILE, or cert and key in the URL, or correct them',
+    'set BULLPEN_REDIS_CERT_FILE and BULLPEN_REDIS_KEY_FILE, or cert and key in the URL, to a certificate that Redis accepts and its key',
   ],
   no_tls: [
     'does not complete a TLS handshake, as if its port did not use TLS',
