@@ -132,7 +132,7 @@ function faultOf({ method, codes }: WireRequest, { status, headers, body }: Wire
   return isFailure(status) ? `${status}: ${body}` : undefined
 }
 
-/** With 501 and 505, the API rejects the request, and with 503, what the request needs is not available. */
+/** 501 and 505 reject what the caller has sent, and 503 says that something that the request needs is not available. */
 function isFailure(status: number): boolean {
   return status >= 500 && ![501, 503, 505].includes(status)
 }

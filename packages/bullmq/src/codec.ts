@@ -18,8 +18,9 @@ export function encodeStack(record: AttemptRecord, error: unknown): string {
 }
 
 /**
- * Builds what the scripts store that end a task without a run (store/lua/includes/end-without-run.lua): the reason for BullMQ, and the
- * attempt record as JSON, without the fields that the script adds. `process` is the process that ends the task; `by` is who cancels it.
+ * Builds what a script that ends a task without a run stores (store/lua/includes/end-without-run.lua): the reason, as BullMQ's
+ * `failedReason`, and the attempt record as JSON, without the fields that the script adds. `process` is the process that ends the task;
+ * `by` is who cancels it.
  */
 export function endOf(
   reason: CancelReason | 'queue_timeout',

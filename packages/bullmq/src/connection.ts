@@ -45,8 +45,8 @@ export function addressIn(redisUrl: string): RedisAddress {
 }
 
 /**
- * Parses the URL with which a program starts, and checks the files for TLS. Later connections do not check them all together, because a
- * certificate may be renewed at that moment: they try again.
+ * Parses the URL with which a program starts, and checks that the files for TLS can be used together. Reconnections do not check this,
+ * because a certificate may just be being renewed: they fail, and are tried again.
  *
  * @throws BullpenError `invalid_configuration`
  */

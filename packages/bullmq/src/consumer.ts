@@ -3,20 +3,22 @@
 // Invariants:
 //   - A task is started only if this process is allowed to start it: the task's lock is recent enough when it is fetched
 //     (internals/worker/consumer-worker.ts) and still in the tick in which its handler starts (fetched-jobs.ts), no cancellation of the
-// task is known, and the copy of the cancel rules is fresh (cancel/rule-cache.ts). If a task is fetched while the copy is stale, it waits
-// until the copy is fresh again (fetched-jobs.ts). A task whose cancellation is known is passed to the runner with the field `cancelled`.
-// If the task's data can be decoded, the task ends before its handler starts, with a record whose fencing token is 0. - The task's lock is
-// renewed from the fetch until Redis has confirmed the commit (locks/lock-renewer.ts). If the lock is lost, the pool is notified before
-// another process can start the task, and the attempt is not committed. If the Worker stops trying to commit, for example because it is
-// closing, the renewal ends too. The lock then expires, and the leader requeues the task. - A commit is one of BullMQ's own transitions
-// (processor.ts): `completed` goes to the completed set; `dead`, `cancelled` and `expired` to the failed set; `retrying` and `snoozed` to
-// the delayed set; `requeued` to the head of the queue, with its attempt record in the same script, and without counting an attempt; `lost`
-// does not move the task. If the pool can't take a task, the task is released: it returns to the head of the queue, and neither an attempt
-// nor a start is counted. The same script restores the queue timeout and wakes a worker. If a release is sent twice, the second one is
-// refused and not reported. A task that has no place in quarantine waits in the delayed set, and then returns to the head of the queue. -
-// The pool is notified of a settled commit once Redis has responded (internals/composition/commits.ts). If the response never arrives, the
-// pool is not notified. - Scripts use Redis's time (internals/composition/scripts-clock.ts). Nothing is fetched until the clock skew has
-// been measured. - `unconfirmed` lists the tasks whose commit Redis has not confirmed. The list is valid until `close`.
+//     task is known, and the copy of the cancel rules is fresh (cancel/rule-cache.ts). If a task is fetched while the copy is stale, it
+//     waits until the copy is fresh again (fetched-jobs.ts). A task whose cancellation is known is passed to the runner with the field
+//     `cancelled`. If the task's data can be decoded, the task ends before its handler starts, with a record whose fencing token is 0.
+//   - The task's lock is renewed from the fetch until Redis has confirmed the commit (locks/lock-renewer.ts). If the lock is lost, the
+//     pool is notified before another process can start the task, and the attempt is not committed. If the Worker stops trying to
+//     commit, for example because it is closing, the renewal ends too. The lock then expires, and the leader requeues the task.
+//   - A commit is one of BullMQ's own transitions (processor.ts): `completed` goes to the completed set; `dead`, `cancelled` and
+//     `expired` to the failed set; `retrying` and `snoozed` to the delayed set; `requeued` to the head of the queue, with its attempt
+//     record in the same script, and without counting an attempt; `lost` does not move the task.
+//   - If the pool can't take a task, the task is released: it returns to the head of the queue, and neither an attempt nor a start is
+//     counted. The same script restores the queue timeout and wakes a worker. If a release is sent twice, the second one is refused and
+//     not reported. A task that has no place in quarantine waits in the delayed set, and then returns to the head of the queue.
+//   - The pool is notified of a settled commit once Redis has responded (internals/composition/commits.ts). If the response never
+//     arrives, the pool is not notified.
+//   - Scripts use Redis's time (internals/composition/scripts-clock.ts). Nothing is fetched until the clock skew has been measured.
+//   - `unconfirmed` lists the tasks whose commit Redis has not confirmed. The list is valid until `close`.
 //
 // The word "pause" has three meanings. A paused queue has BullMQ's `meta.paused` set (fleet/queue-settings.ts), so that the fetch
 // script returns no job. A paused pool is one whose consumer the engine has resized to 0. BullMQ's `worker.pause(true)` makes a

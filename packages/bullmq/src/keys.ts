@@ -179,11 +179,11 @@ export function queueKeys(namespace: string, queue: string) {
     lanePriorities: (name: string) => `${base}:lane-priorities:${name}`,
     /** Sorted set: the lanes that have waiting tasks, in the order in which they received the first of them. */
     lanes: `${base}:lanes`,
-    /** Sorted set: the lanes by their pass. The smallest one starts the next task (store/lua/includes/turns.lua). */
+    /** Sorted set: the lanes by their pass. The lane with the smallest pass starts the next task (store/lua/includes/turns.lua). */
     turns: `${base}:turns`,
     /**
-     * Hash: how many tasks wait in lanes (`waiting`), a counter (`order`), the pass of tasks without a key (`pass`), and that of the last
-     * turn after which a lane was blocked (`time`).
+     * Hash: how many tasks wait in lanes (`waiting`), a counter (`order`), the pass of the tasks without a lane (`pass`), and that of the
+     * last turn after which a lane was blocked (`time`).
      */
     turnState: `${base}:turn-state`,
     /** Hash: the limits of all concurrency keys (`concurrency`) and of single ones (store/lua/includes/key-limits.lua). */
@@ -204,7 +204,8 @@ export function queueKeys(namespace: string, queue: string) {
     blockedLanes: `${base}:blocked-lanes`,
     /**
      * Sorted set: the blocked lanes whose keys have used up their rates or are throttled, by when they may start a task
-     * (store/lua/includes/blocked-lanes.lua).
+     * (store/lua/includes/blocked-lanes.lua), and the services whose breakers are not closed, by when the next fetch looks at them again
+     * (store/lua/includes/gates.lua).
      */
     laneTimes: `${base}:lane-times`,
     /** Sorted set: the concurrency keys that a handler has throttled, by when they may start a task (store/lua/includes/key-limits.lua). */

@@ -33,7 +33,7 @@ export function readConnection(values: Partial<Connection>, env: NodeJS.ProcessE
   if (url === undefined || !/^https?:$/.test(url.protocol)) {
     throw new UsageError(`the API address is '${api}'; expected an http or https URL`)
   }
-  // A query may contain a secret.
+  // The message does not quote the address, because a query may contain a secret.
   if (url.search !== '' || url.hash !== '') {
     throw new UsageError(
       'the API address contains a query or a fragment; expected an address such as https://host/path',

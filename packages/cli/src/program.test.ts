@@ -627,7 +627,7 @@ describe('an error', () => {
     [['show', '..'], 'id'],
     [['schedules', 'run', '.'], 'name'],
     [['limits', '--queue', '..'], 'queue'],
-  ])('%j is refused without a request, because its URL would be that of another route', async (args, parameter) => {
+  ])('%j is refused before it is sent, because it would reach another route', async (args, parameter) => {
     const { code, err } = await run(nowhere, args)
     expect({ code, err }).toMatchObject({
       code: 3,

@@ -11,7 +11,7 @@ export type Cut = (typeof CUTS)[number]
 
 interface Gateway {
   readonly cut: Cut
-  /** A number, or a function of the time at which the request arrives. After 0 ms, the request is refused. */
+  /** A number, or a function of the time at which a request arrives. 0 means that the gateway ends the request at once. */
   readonly cutAfterMs: number | ((arrivedAtMs: number) => number)
   readonly endsAtMs: number
   /** Requests that arrive before this time get no response. Defaults to 0. */

@@ -27,8 +27,8 @@ export interface GroupHandle {
   /**
    * Adds one task for each input, any number of them, in calls of up to 1,000. The options apply to every task. Each call stores either
    * all of its tasks or none, and the client repeats it without adding anything twice. The returned numbers are consecutive unless
-   * another caller adds members at the same time. The members are put into their queues directly afterwards. Until then, `client.task` of
-   * a returned id rejects with `task_not_found`, while {@link results} have the member as `waiting`.
+   * another caller adds members at the same time. The API puts the members into their queues directly afterwards. Until then,
+   * `client.task` rejects the member's id with `task_not_found`, while {@link results} already has the member as `waiting`.
    *
    * @throws ProblemError `group_sealed`, `group_ended`, `group_full`, `queue_full` and others with which an enqueue is refused. The
    * members of earlier calls of the same `add` then stay in the group.

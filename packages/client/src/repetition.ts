@@ -27,10 +27,10 @@ export type SendRequest = <T>(
 ) => Promise<T>
 
 export const INITIAL_DELAY_MS = 100
-/** With the jitter, a delay is shorter than 2 s, so that a try meets an API that is up for only 2 s at a time. */
+/** With jitter, a delay is at most 1.8 s, so that some try reaches an API that is up for only 2 s at a time. */
 const MAX_DELAY_MS = 1_500
 
-/** How many tries that get no response fit into the time for repeats. */
+/** How many tries without a response should fit into the time for repeats. */
 const SILENT_TRIES = 5
 const MIN_SILENT_TRY_MS = 2_000
 
@@ -38,8 +38,8 @@ const MIN_SILENT_TRY_MS = 2_000
  * Creates the function that repeats calls. The delay starts at 100 ms and doubles up to 1.5 s, with a jitter of 20%, and is never
  * shorter than the API requests. `retryForMs` counts from the end of the first try, so that it does not include the time for which that
  * try has waited. Later tries that wait extend it, by at most `waitMs` in total. The last try begins when this time is over, or before, if
- * the API requests a delay that would end later. After a try that got no response for long, the others but the last one are cut short
- * ({@link limitOfRepeat}).
+ * the API requests a delay that would end later. After a try that waited long for a response in vain, all later tries except the last are
+ * cut short ({@link limitOfRepeat}).
  */
 export function createRepeat(retryForMs: number): Repeat {
   return async (repeatability, attempt, signal, waitMs = 0) => {
@@ -95,15 +95,15 @@ interface Repeating {
 }
 
 /**
- * Returns how long a try may take after one that got no response, in ms, so that several fit into the time for repeats. Returns undefined
- * for the last one, which may take as long as the first.
+ * Returns how long a try may take if an earlier one got no response, in ms, so that several tries fit into the time for repeats. Returns
+ * undefined for the last one, which may take as long as the first.
  */
 export function limitOfRepeat({ retryForMs, leftMs, waitMs = 0 }: Repeating): number | undefined {
   const limitMs = silentTryMs(retryForMs)
   return leftMs > limitMs ? limitMs + waitMs : undefined
 }
 
-/** Returns whether a failed try got no response for so long that few others like it would fit into the time for repeats. */
+/** Returns whether a failed try waited so long for a response that few tries like it would fit into the time for repeats. */
 export function isSilent({ code }: ProblemError, silentForMs: number, retryForMs: number): boolean {
   return code === 'unreachable' && silentForMs >= silentTryMs(retryForMs)
 }

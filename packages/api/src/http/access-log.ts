@@ -56,7 +56,7 @@ function logRequest(request: FastifyRequest, reply: FastifyReply, { log, observe
  * more than the request and the metrics already count them.
  */
 function levelOf({ statusCode }: FastifyReply): keyof Log {
-  // With 501 and 505, the API rejects what the caller has sent.
+  // 501 and 505 are the caller's errors: the API rejects what the caller has sent.
   if (statusCode === 500 || statusCode === 503) return 'warn'
   return statusCode >= 400 ? 'info' : 'debug'
 }

@@ -176,7 +176,7 @@ describe('a failover to a replica that lagged behind', () => {
 })
 
 describe('a loss of tasks of two queues is reported in one line', () => {
-  // The first look takes the steps 0 to 2, and the next ones, which a change of the server starts at about the same time, what follows.
+  // The first look takes the steps 0 to 2. The next two looks, which begin at the same time, take the steps that follow.
   const moments = Array.from({ length: 6 }, (_, i) => 3 + i)
 
   it.each(moments)('if it occurs at step %d of the looks', async (lostAt) => {
@@ -215,7 +215,7 @@ async function watched({ lostAt, failsAt }: { readonly lostAt: number; readonly 
   )
   let step = 0
   const next = (): void => {
-    // The connection sends this before the commands of the next step.
+    // The connection sends this deletion before the commands of the next step.
     if (step === lostAt) void redis.del(tasks.flatMap(({ stored }) => stored))
     if (step++ === failsAt) throw new Error('Connection is closed.')
   }

@@ -3,9 +3,9 @@
 //
 // After each change of the server, the process looks for all tasks that it remembers (./acknowledged-tasks.ts), unless the same server
 // process still has the same history. Without a change, it only compares how many tasks each queue has accepted, a number that never
-// decreases otherwise. If one has decreased, or the server has changed in the meantime, it looks for all of them again before it reports
-// anything, because the queues of which it read the count before may have lost tasks as well. A loss is therefore reported in one line.
-// Each lost task is noted in Redis with the process that found it first, so that only that one counts it.
+// decreases otherwise. If a count has decreased, or the server has changed during a look, the process looks for the tasks of all queues
+// again before it reports anything, because the queues that it looked at first may have lost tasks as well. It therefore reports each loss
+// in one line. Redis notes which process has found a lost task first, so that only that process counts the task.
 import { randomUUID } from 'node:crypto'
 import type { Log } from '@bullpen/contract'
 import { readTaskId, timeText } from '@bullpen/contract/internal'
@@ -46,9 +46,9 @@ export interface LossWatch {
 }
 
 export function openLossWatch({ redis, redisUrl, namespace, acknowledged, onLost, log }: LossWatchOptions): LossWatch {
-  /** Settles when the last look has ended. Two at the same time would report the same tasks. */
+  /** Settles when the last look has ended. Two looks at the same time would report the same tasks. */
   let looking: Promise<unknown> = Promise.resolve()
-  /** Whether Redis has lost data since a look has ended. A look that fails after it has noticed this leaves it to the next one. */
+  /** Whether Redis has lost data since the last complete look. If a look notices this and then fails, the next one reports the loss. */
   let isOlder = false
   /** How often the server has changed, now and when the tasks were last looked for. */
   let changes = 0

@@ -3,7 +3,7 @@
 --
 -- KEYS[1]  stored    the breakers
 -- ARGV[1]  base      the prefix of the queue's keys
--- ARGV[2]  replaces  '1' to replace the settings and to delete all other breakers, '' to store only missing ones
+-- ARGV[2]  replaces  '1' to replace stored settings and to delete all breakers that are not given, '' to store only missing ones
 -- ARGV...  the services, each followed by its settings (stored-breaker.ts)
 local stored = KEYS[1]
 local base, replaces = ARGV[1], ARGV[2]

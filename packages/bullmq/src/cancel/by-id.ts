@@ -1,10 +1,10 @@
 // Cancels one task by its id.
 //
 // The protocol:
-//   1. One script decides what to do, depending on where the task is. A task that no worker has (waiting or delayed, and not
-//      locked) is ended at once, which stores the record and does not count an attempt (store/lua/includes/end-without-run.lua).
-//      A task that has already ended is not changed. The caller receives the reply `cancelled` or `already_ended`, or `not_found`
-//      if there is no such task.
+//   1. One script decides what to do, depending on where the task is. If no worker has the task (it is waiting or delayed, and not
+//      locked), the script ends it at once, stores the attempt record, and does not count an attempt
+//      (store/lua/includes/end-without-run.lua). A task that has already ended is not changed. The caller receives the reply
+//      `cancelled` or `already_ended`, or `not_found` if there is no such task.
 //   2. Any other task that has not ended counts as running, even if its worker was lost. The script stores the task's id and the
 //      requester in the hash `cancelling`, and publishes both on the queue's cancel channel. The caller receives the reply
 //      `cancelling`. If several callers cancel the task, only the first one is recorded. If a request is sent again within a

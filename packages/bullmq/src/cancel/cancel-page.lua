@@ -12,7 +12,7 @@
 -- ARGV[2]  base         the prefix of the queue's keys
 -- ARGV[3]  progress     the prefix of the rules' progress
 -- ARGV[4]  rulesText    the rules: a JSON array of `{id, task?, tag?, group?, before, at, reason, record}`, with the `reason` and the
---                       `record` of `endOf` (codec.ts)
+--                       `record` that `endOf` returns (codec.ts)
 -- ARGV[5]  place        the place to scan
 -- ARGV[6]  from         the position to start at
 -- ARGV[7]  before       the id of the task before that position
@@ -21,12 +21,12 @@
 --
 -- Returns `[from: string, before: string, matched: number[], ended: string[]] | null`: where the next page begins, which is '' at the end
 -- of the place; the id of the task before that position, which is '' at the start of the place; how many tasks each rule has matched; and
--- the id and the name of each task that the script has ended. It is null if there is a newer leader. If the script ended tasks, a second
--- call with the same request returns the same reply, even after a newer leader has taken over.
+-- the id and the name of each task that the script has ended. The reply is null if there is a newer leader. If the script ended tasks, a
+-- second call with the same request returns the same reply, even after a newer leader has taken over.
 --
--- The position is an index in a list, and a score in a sorted set; cancel-in-lanes.lua describes that in the lanes. The id before the
--- position belongs to a task that no rule matches, so it shows where the scan must continue if other tasks have been added or removed in
--- the meantime.
+-- The position is an index in a list, and a score in a sorted set; cancel-in-lanes.lua describes the position in the lanes. The id before
+-- the position belongs to a task that no rule matches, so it shows where the scan must continue if other tasks have been added or removed
+-- in the meantime.
 local leader, active, delayed, prioritized = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local lanes, wait, endReply = KEYS[5], KEYS[6], KEYS[7]
 local fencing, base, progress, rulesText, place = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]

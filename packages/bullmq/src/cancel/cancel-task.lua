@@ -12,8 +12,8 @@
 -- ARGV[2]  id               the task's id
 -- ARGV[3]  now              the current time, in ms since 1970
 -- ARGV[4]  stoppable        '1' if a worker that runs the task can stop it
--- ARGV[5]  reason           why the task ends, of `endOf` (codec.ts)
--- ARGV[6]  record           the attempt record, of `endOf`
+-- ARGV[5]  reason           why the task ends, as `endOf` returns it (codec.ts)
+-- ARGV[6]  record           the attempt record, as `endOf` returns it
 -- ARGV[7]  channel          the channel on which workers are asked
 -- ARGV[8]  by               who requested the cancellation; '' if unknown
 -- ARGV[9]  request          the id of this request
@@ -22,10 +22,11 @@
 -- Returns `[answer: CancelAnswer, task: string]`: what the script did, and the name of the task if the script has ended it, otherwise ''.
 -- If the script ended the task or stored the request, a second call with the same request changes nothing and returns the same reply.
 --
--- A task with a lock is running, and one that waits for its children can't be ended, so the waiting list is not searched for either.
+-- A task with a lock is running, and a task that waits for its children can't be ended, so the script does not search the waiting list for
+-- either of them.
 --
 -- The leader repeats a request some time after it has read the request. If the request is no longer stored by then, because the task has
--- ended, nothing is done. The task may have been retried in the meantime.
+-- ended, the script does nothing: the task may have been retried in the meantime.
 --
 -- The message to the workers is the task's id, the time at which the task was last retried by request ('0' if never), and who requested the
 -- cancellation. The time tells the workers which run of the task the message is about.

@@ -1,6 +1,6 @@
 #!lua flags=allow-oom
--- Retries or deletes one page of the dead tasks that a request selects. The position and the number of changed tasks are stored in the same
--- step in which the tasks are changed. The script may therefore be sent again, or by another process, without changing a task twice.
+-- Retries or deletes one page of the dead tasks that a request selects. The script also stores the position and the number of changed
+-- tasks, so it may be sent again, also by another process, without changing a task twice.
 --
 -- KEYS[1]   leader             the highest fencing number of the queue's leaders
 -- KEYS[2]   deadRequests       the requests that are not done
@@ -12,13 +12,13 @@
 -- ARGV[4]   action             `retry` or `delete`
 -- ARGV[5]   by                 who sent the request
 -- ARGV[6]   filterText         the filter as JSON
--- ARGV[7]   earliest           time of death, or '-inf'
--- ARGV[8]   latest             time of death, or '+inf'
+-- ARGV[7]   earliest           the earliest time of death to select, or '-inf'
+-- ARGV[8]   latest             the latest time of death to select, or '+inf'
 -- ARGV[9]   rate               how many tasks to change per second
 -- ARGV[10]  keepMs             how long to keep the progress of a request that is done
 -- ARGV[11]  afterCompensation  '1' to retry tasks although their compensations were released
 --
--- Returns `number | null`: how long to wait until the rate permits another task, in ms. Null if there is a newer leader.
+-- Returns `number | null`: how long to wait until the rate permits another task, in ms, or null if there is a newer leader.
 local leader, deadRequests, progress, set = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local fencing, base, id, action, by, filterText = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
 local earliest, latest, rate, keepMs, afterCompensation = ARGV[7], ARGV[8], ARGV[9], ARGV[10], ARGV[11]
@@ -31,7 +31,7 @@ local earliest, latest, rate, keepMs, afterCompensation = ARGV[7], ARGV[8], ARGV
 -- How many tasks one script changes at most. Retrying 100 tasks takes Redis a few milliseconds.
 local CHANGED_AT_ONCE = 100
 local EXAMINED_AT_ONCE = 500
--- For how long a request saves up its rate while nothing is changed.
+-- How many seconds' worth of its rate a request can save up while it changes nothing.
 local SAVED_S = 0.5
 
 if is_deposed(leader, fencing) then
@@ -49,8 +49,8 @@ if allowed == 0 then
   return math.ceil((1 - tokens) * 1000 / rate)
 end
 
--- Skips a task that the request has retried already and that is dead again, even if the clock of the worker that ended it is behind; a task
--- for which another one was enqueued in another queue; and, unless the request includes them, a task whose compensations were released.
+-- Skips a task that the request has already retried and that is dead again, even if the clock of the worker that ended it is behind; a task
+-- that was retried as a new task in another queue; and a task whose compensations were released, unless the request includes such tasks.
 local function retry(task)
   local stored, compensated = unpack(redis.call('HMGET', base .. task, 'retries', 'compensated'))
   if compensated and afterCompensation ~= '1' then

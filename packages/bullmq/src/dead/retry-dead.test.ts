@@ -1,4 +1,4 @@
-// A retry of a dead task does what BullMQ's own retry does, and tells two retries of the same task apart by their time.
+// A retry of a dead task changes what BullMQ's own retry changes, and two retries of the same task differ in their times.
 import { TaskError } from '@bullpen/contract'
 import { eventually } from '@bullpen/testkit'
 import { FlowProducer, Queue } from 'bullmq'
@@ -61,7 +61,7 @@ it.each([
   ['wait', {}],
   ['prioritized', { priority: 7 }],
 ] as const)(
-  'a retried task is where BullMQ’s own retry puts it in %s, with the same fields and event',
+  'a retry puts a task where BullMQ’s own retry puts it in %s, with the same fields and event',
   async (place, given) => {
     const { enqueue, die, retry, retryPlainly, fields, lastEvent, redis, keys } = await stage()
     const [own, theirs] = [await enqueue(long, given), await enqueue(long, given)]
@@ -78,7 +78,7 @@ it.each([
       expect(Math.floor(Number(score) / step)).toBe(7)
       expect(Number(next)).toBe(Number(score) + 1)
     }
-    // A plain Queue knows no fingerprint, and no list of retries.
+    // A plain Queue leaves the fingerprint, and stores no list of retries.
     expect((await fields(own)).filter((name) => name !== 'retries')).toEqual(
       (await fields(theirs)).filter((name) => name !== 'fingerprint'),
     )
@@ -132,7 +132,7 @@ it('the parent of a flow waits for a retried child again, as after BullMQ’s ow
   expect(await redis.exists(`${parentKey}:failed`)).toBe(0)
 })
 
-it('a task that another tool has retried is not dead, although the index has not been repaired yet', async () => {
+it('a task that another tool has retried is not retried again, even before the leader has repaired the index', async () => {
   const { enqueue, die, retry, retryPlainly, redis, keys } = await stage()
   const id = await enqueue(long)
   await die(1)

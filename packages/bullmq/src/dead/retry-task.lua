@@ -1,6 +1,6 @@
 #!lua flags=allow-oom
--- Retries one dead task, or notes that a task was enqueued in another queue instead. A second call with the same request changes nothing,
--- and returns `done` again, unless the task has been retried by ten other requests in the meantime.
+-- Retries one dead task, or notes that a new task was enqueued in another queue in its place. A second call with the same request changes
+-- nothing, and returns `done` again, unless ten other requests have retried the task in the meantime.
 --
 -- KEYS[1]  job                the task
 -- KEYS[2]  dead               the dead tasks

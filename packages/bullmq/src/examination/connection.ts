@@ -14,8 +14,8 @@ const CONNECT_TIMEOUT_MS = 5_000
 /**
  * Calls `use` with a connection, and closes it afterwards.
  *
- * @throws BullpenError `invalid_configuration` if the URL is not one of Redis or its files for TLS cannot be used, `redis_unavailable` if
- * Redis does not respond, and `unauthorized` if Redis refuses the user or a command.
+ * @throws BullpenError `invalid_configuration` if this is not a URL of Redis or its files for TLS cannot be used, `redis_unavailable` if
+ * Redis does not respond or the connection cannot be used, and `unauthorized` if Redis refuses the user or a command.
  */
 export async function withConnection<T>(redisUrl: string, use: (redis: Commander) => Promise<T>): Promise<T> {
   const redis = openClient(usableAddress(redisUrl), {

@@ -1,7 +1,7 @@
 #!lua flags=allow-oom
--- Applies a command to its queue's settings. An older command never overwrites a newer one, whichever is applied first. Pause and
--- resume have the same effect as BullMQ's own. A change that may let tasks start adds the marker, because workers that were refused a
--- task are waiting for it.
+-- Applies a command to its queue's settings. An older command never overwrites a newer one, whichever is applied first. Pause and resume
+-- have the same effect as BullMQ's own. A change that may let tasks start adds the marker, because workers that got no task before are
+-- waiting for the marker.
 --
 -- KEYS[1]  settings
 -- KEYS[2]  meta
@@ -14,8 +14,8 @@
 -- KEYS[9]  limiter
 -- ARGV[1]  base       the prefix of the queue's keys
 -- ARGV[2]  sequence   the command's sequence number
--- ARGV[3]  mark       the mark of a throttle
--- ARGV[4]  scoreStep  the step of a delayed score
+-- ARGV[3]  mark       what `limiter` contains while a handler throttles the queue
+-- ARGV[4]  scoreStep  BullMQ's factor between a due time and a score in `delayed`
 -- ARGV...  the names and values of the settings, where '' removes a setting
 local settings, meta, marker, wait, prioritized = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local lanes, delayed, events, limiter = KEYS[6], KEYS[7], KEYS[8], KEYS[9]

@@ -8,8 +8,8 @@
 -- ARGV[1]  base      the prefix of the queue's keys
 -- ARGV[2]  now       the current time, in ms since 1970
 -- ARGV[3]  limit     how many tasks to examine
--- ARGV[4]  reason    why the tasks end, of `endOf` (codec.ts)
--- ARGV[5]  record    the attempt record, of `endOf`
+-- ARGV[4]  reason    why the tasks end, as `endOf` returns it (codec.ts)
+-- ARGV[5]  record    the attempt record, as `endOf` returns it
 -- ARGV[6]  fencing   the leader's fencing number
 -- ARGV[7]  request   the id of this request
 --
@@ -17,9 +17,9 @@
 -- script has ended; or null if there is a newer leader. If the script ended tasks, a second call with the same request returns the same
 -- reply.
 --
--- A task that was fetched or has ended is only removed from the index, because the worker that fetches a task checks its queue timeout. If
--- that worker releases the task without starting it, the task returns to the index at the time that this script stores in the field
--- `expiresAt` (internals/composition/composed-scripts.ts).
+-- The script only removes a task from the index if the task was fetched or has ended. The worker that fetches a task checks its queue
+-- timeout itself. If that worker releases the task without starting it, the task returns to the index, at the time that this script stores
+-- in the field `expiresAt` (internals/composition/composed-scripts.ts).
 local expiries, wait, leader, endReply = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local base, now, limit, reason, record, fencing, request = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6], ARGV[7]
 --- @include fence
@@ -27,8 +27,8 @@ local base, now, limit, reason, record, fencing, request = ARGV[1], ARGV[2], ARG
 --- @include waiting-task
 --- @include end-without-run
 
--- This many tasks, counted from the end of the waiting list at which workers fetch, are cheap to remove. Tasks with the same queue timeout
--- expire at that end.
+-- This many tasks at the end of the waiting list from which workers fetch are cheap to remove. Tasks with the same queue timeout expire at
+-- that end.
 local NEAR = 1000
 -- How many entries of the waiting list, or of lanes, one script may pass to reach tasks that are further away. 200,000 take about 2.6 ms.
 local MAX_PASSED = 200000

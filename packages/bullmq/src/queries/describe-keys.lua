@@ -1,7 +1,7 @@
 #!lua flags=no-writes
--- Reads how many tasks of some concurrency keys wait and are active, their limits, and why they may start no task at the moment. If the
--- queue does not limit its keys, their active tasks are not counted. Takes two commands for each key, and up to eight more if there are
--- limits and throttles.
+-- Reads for each of the given concurrency keys how many of its tasks wait and are active, its limits, and why it may start no task at the
+-- moment. If the queue does not limit its keys, their active tasks are not counted. Takes two commands for each key, and up to ten more if
+-- there are limits and throttles.
 --
 -- KEYS[1]  lanes
 -- KEYS[2]  settings
@@ -21,7 +21,7 @@ local base = ARGV[1]
 local KEY_LIMIT = 'keyLimit:'
 local obstacles = read_obstacles(read_features())
 
--- Returns a limit, whether it is that of this key alone, and what has set it.
+-- Returns a limit, whether it applies to this key alone, and what has set it.
 local function describe_limit(name, key, is_own, value)
   if not value then
     return {}

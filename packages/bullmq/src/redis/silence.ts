@@ -5,13 +5,13 @@
 //
 //   - A connection is silent if nothing has arrived for `afterMs` while a reply was due. A command that blocks in Redis is due when its
 //     time has passed.
-//   - Redis replies in turn. If it has sent something to another connection since a reply was due, only this one is silent, and the time
-//     for which it was idle counts too. This takes `afterMs` from the last reply, instead of from the first command without one. A request
-//     that this process is still sending is not passed over.
-//   - An idle connection can't be silent. A producer that has received nothing for 3 s therefore sends a ping. So does a subscriber after
-//     1.5 s, which is rare, because the leader sends a message each second. What waits in Redis does so for at most 3.4 s at a time. Only a
-//     consumer's connection for commands may be idle for longer: pings over it would double again what an idle queue sends, and nothing
-//     waits for it. It is replaced 1 s after the first command without a reply if the process's other connections work.
+//   - Redis replies in turn. If it has sent something to another connection since a reply was due, only this connection is silent, and the
+//     time for which it was idle counts too: the connection is closed `afterMs` after the last reply, instead of after the first command
+//     without one, but not before that reply is 1 s late, and not while this process is still sending the command.
+//   - An idle connection owes no reply, so its silence would not be noticed. A producer that has received nothing for 3 s therefore sends a
+//     PING. So does a subscriber after 1.5 s, which is rare, because the leader sends a message each second. A command that waits in Redis
+//     waits for at most 3.4 s at a time. Only a consumer's connection for commands may be idle for longer: PINGs over it would double again
+//     what an idle queue sends, and nothing waits for it.
 //   - If one connection to a server is silent, so are probably the others on which nothing has arrived lately. They are closed with it.
 //
 // The time for which this process's event loop was blocked does not count, and a check follows the reading of the sockets: a reply that
@@ -22,7 +22,7 @@ import { withDuplicates } from '../scripts/with-duplicates.ts'
 
 /** How long a server may owe a reply without sending anything, in ms, including the time between two checks. */
 const SILENT_AFTER_MS = 4_000
-/** How long a server may always owe a reply, in ms. The reply to a command that blocks is owed once its time has passed. */
+/** How long a server may owe a reply in any case, in ms. It owes the reply to a command that blocks once the command's time has passed. */
 const GRACE_MS = 1_000
 /** A connection that has received nothing for this long is closed if another one to the same server is silent, in ms. */
 const QUIET_MS = 2_500
@@ -35,10 +35,10 @@ export interface SilenceOptions {
   readonly pingAfterMs?: number
 }
 
-/** A producer notices within 5 s that it alone is silent: two checks, 3 s until the ping, and 1 s without a reply. */
+/** A producer notices within 5 s that only its own connection is silent: two checks, 3 s until the PING, and 1 s without a reply. */
 export const OF_PRODUCER: SilenceOptions = { pingAfterMs: 3_000 }
 
-/** A subscriber notices within 5 s that nothing arrives any more: two checks, 1.5 s until the ping, and 2.5 s without a reply. */
+/** A subscriber notices within 5 s that nothing arrives any more: two checks, 1.5 s until the PING, and 2.5 s without a reply. */
 export const OF_SUBSCRIBER: SilenceOptions = { afterMs: 2_500, pingAfterMs: 1_500 }
 
 interface Watched {
@@ -48,8 +48,9 @@ interface Watched {
   received: number
   /** For how long nothing has arrived, in ms. */
   quietMs: number
-  /** Whether a reply was due at the last check, and for how much of that time it was due from one check to the next. */
+  /** Whether a reply was due at the last check. */
   isDue: boolean
+  /** For how much of `quietMs` a reply was due, counted from the first check that found it due. */
   dueMs: number
 }
 
@@ -119,7 +120,7 @@ function note(each: Watched, passedMs: number): void {
   each.received = received
   each.quietMs = hasReceived ? 0 : each.quietMs + passedMs
   each.isDue = each.redis.commandQueue.length > 0
-  // The time before the first check after the command does not count: another connection may have received its reply before it was sent.
+  // The time from the command to the first check does not count: Redis may have replied to another connection before it got the command.
   each.dueMs = wasDue && each.isDue ? each.dueMs + passedMs : 0
 }
 

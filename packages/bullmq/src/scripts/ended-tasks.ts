@@ -1,4 +1,4 @@
-// The tasks that a script has ended, in its reply.
+// Decodes the tasks that a script has ended from its reply.
 import type { TaskId } from '@bullpen/contract'
 
 export interface EndedTask {
@@ -6,7 +6,7 @@ export interface EndedTask {
   readonly task: string
 }
 
-/** Decodes the id and the name of each task. */
+/** Decodes a reply that has the id and the name of each task, one after the other. */
 export function endedTasks(reply: readonly string[]): readonly EndedTask[] {
   return Array.from({ length: reply.length / 2 }, (_, i) => ({
     id: reply[2 * i] as TaskId,

@@ -1,4 +1,4 @@
-// Every Lua script is a file of its own, and runs through script.ts. A .lua file is checked by scripts/lua.test.mjs.
+// Every script of Bullpen's own is a .lua file, and every script runs through script.ts. scripts/lua.test.mjs checks the .lua files.
 import { globSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'

@@ -1,4 +1,4 @@
-// What the end of a task that no worker runs means for BullMQ's features is what the end of a failed job means in BullMQ itself.
+// If a task ends that no worker runs, BullMQ's flows, deduplication and metrics change as they do when a job fails in BullMQ itself.
 import { randomUUID } from 'node:crypto'
 import type { TaskId } from '@bullpen/contract'
 import { FlowProducer, Job, type JobsOptions, MetricsTime, Queue } from 'bullmq'
@@ -26,7 +26,7 @@ function stage() {
 
 type Stage = ReturnType<typeof stage>
 
-/** The two ways in which the job `id`, which waits, ends. */
+/** Two ways to end the waiting job `id`: as BullMQ does when a job fails, and as Bullpen does when a task is cancelled. */
 const ENDS: Readonly<Record<'bullmq' | 'bullpen', (stage: Stage, id: string) => Promise<unknown>>> = {
   async bullmq({ redis, keys, queue }, id) {
     await redis.lrem(keys.wait, 1, id)
@@ -43,10 +43,10 @@ function cancel({ redis, keys }: Stage, id: string, now: number): Promise<unknow
   return cancelById(redis, keys, { request: id, id: id as TaskId, stoppable: true, now, ...by })
 }
 
-/** Times differ, and ids that BullMQ has made up. */
+/** Times, and ids that Redis or BullMQ creates: they differ from run to run. */
 const IGNORED = /\b1[5-9]\d{11}(\.\d+)?\b|\b[5-9]\d{15}\b|\d+-\d+/g
 
-/** What Redis holds except what Bullpen stores beyond BullMQ, and what says that the job `ended` has failed. */
+/** Everything that Redis holds, except for what only Bullpen stores, and for what says that the job `ended` has failed. */
 async function left({ namespace, redis, keys }: Stage, ended: string): Promise<Record<string, unknown>> {
   const own = [keys.job(ended), keys.failed, keys.dead, keys.cancelled, keys.cancelReply(ended), keys.totals]
   const found: Record<string, unknown> = {}
@@ -80,7 +80,7 @@ async function storedIn(redis: Redis, key: string): Promise<unknown> {
   }
 }
 
-/** The events, except for those by which our end is known to differ: the place of the job, and that no attempt was made. */
+/** The events, without those in which our end differs on purpose: they name the place of the job, and say that no attempt is left. */
 function eventsIn(entries: readonly (readonly [string, string[]])[]): string[] {
   return entries.flatMap(([, [, event = '', ...fields]]) => {
     if (event === 'retries-exhausted') return []
@@ -88,7 +88,7 @@ function eventsIn(entries: readonly (readonly [string, string[]])[]): string[] {
   })
 }
 
-/** Expects that both ends leave the same, and returns what they leave. */
+/** Expects that both ends leave the same in Redis, and returns what they leave. */
 async function expectSame(prepare: (stage: Stage) => Promise<unknown>, ended = 'c'): Promise<Record<string, unknown>> {
   const results = []
   for (const end of [ENDS.bullmq, ENDS.bullpen]) {
@@ -194,7 +194,7 @@ describe('a job with a deduplication id', () => {
 })
 
 describe('BullMQ’s metrics', () => {
-  it('list the minutes since the last end that was listed', async () => {
+  it('list each minute since the last one that was listed', async () => {
     const one = stage()
     const { redis, keys, queue } = one
     await redis.hset(keys.metricsFailed, { count: 5, prevTS: 600_000, prevCount: 3 })

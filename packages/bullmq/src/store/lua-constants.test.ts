@@ -63,7 +63,7 @@ const CONSTANTS: Readonly<Record<string, readonly string[]>> = {
 }
 
 it.each(Object.entries(CONSTANTS))('those of %s.lua', (file, constants) => {
-  // An include, or a script beside its feature.
+  // The file is an include, or a script beside its feature.
   const path = file.includes('/') ? `../${file}.lua` : `lua/includes/${file}.lua`
   const text = readFileSync(new URL(path, import.meta.url), 'utf8')
   const oneLine = text.replaceAll(/\s*\n\s*/g, ' ').replaceAll(', }', ' }')

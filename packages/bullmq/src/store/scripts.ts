@@ -5337,8 +5337,8 @@ return redis.call('TIME')
 })
 
 /**
- * Retries or deletes one page of the dead tasks that a request selects. The position and the number of changed tasks are stored in the same
- * step in which the tasks are changed. The script may therefore be sent again, or by another process, without changing a task twice.
+ * Retries or deletes one page of the dead tasks that a request selects. The script also stores the position and the number of changed
+ * tasks, so it may be sent again, also by another process, without changing a task twice.
  */
 export const changeDeadPageScript = luaScript<
   'leader' | 'deadRequests' | 'progress' | 'set',
@@ -6313,8 +6313,8 @@ return found
 })
 
 /**
- * Retries one dead task, or notes that a task was enqueued in another queue instead. A second call with the same request changes nothing,
- * and returns `done` again, unless the task has been retried by ten other requests in the meantime.
+ * Retries one dead task, or notes that a new task was enqueued in another queue in its place. A second call with the same request changes
+ * nothing, and returns `done` again, unless ten other requests have retried the task in the meantime.
  */
 export const retryTaskScript = luaScript<
   'job' | 'dead',
@@ -6995,9 +6995,9 @@ redis.call('PUBLISH', channel, message)
 })
 
 /**
- * Applies a command to its queue's settings. An older command never overwrites a newer one, whichever is applied first. Pause and
- * resume have the same effect as BullMQ's own. A change that may let tasks start adds the marker, because workers that were refused a
- * task are waiting for it.
+ * Applies a command to its queue's settings. An older command never overwrites a newer one, whichever is applied first. Pause and resume
+ * have the same effect as BullMQ's own. A change that may let tasks start adds the marker, because workers that got no task before are
+ * waiting for the marker.
  */
 export const applySettingsScript = luaScript<
   'settings' | 'meta' | 'marker' | 'wait' | 'prioritized' | 'lanes' | 'delayed' | 'events' | 'limiter',
@@ -10315,8 +10315,8 @@ return redis.call('HGET', job, field)
 
 /**
  * Notes that the process of an attempt lives although the attempt has lost its lock, for example because Redis did not respond for longer
- * than a lock lasts. The loss then counts neither as a death of a process nor as one of the losses that a task may have, whether the leader
- * has already recovered the task or will. May be sent again.
+ * than a lock lasts. The loss then counts neither as a death of a process nor towards the number of losses that a task may have, whether or
+ * not the leader has already recovered the task. The script may be sent again.
  */
 export const noteSurvivalScript = luaScript<'job', 'fencingToken', void>({
   name: 'note-survival',
@@ -10449,8 +10449,8 @@ return 1
 })
 
 /**
- * Counts the active tasks of each concurrency key, and what they hold of each limiter, again, in case another tool or a lost task has made
- * the counts wrong. About 1 µs for each active task.
+ * Counts again how many tasks of each concurrency key are active, and what the active tasks hold of each limiter, in case another tool or a
+ * lost task has made the counts wrong. Takes about 1 µs for each active task.
  */
 export const countActiveScript = luaScript<'leader' | 'totals', 'fencing' | 'base', number>({
   name: 'count-active',
@@ -11761,8 +11761,8 @@ return 1
 })
 
 /**
- * Removes ended tasks that are no longer kept. Some ends of attempts also remove old tasks with the same status (ENDS_PER_REMOVAL), so this
- * script has to remove tasks only when few attempts end, and when tasks end without an attempt.
+ * Removes ended tasks whose retention is over. Every eighth end of an attempt also removes old tasks with the same status (ENDS_PER_REMOVAL
+ * in composed-scripts.ts), so this script only has to remove tasks while few attempts end, and tasks that ended without an attempt.
  */
 export const removeOldScript = luaScript<'leader', 'fencing' | 'now' | 'retention' | 'base' | 'limit', number>({
   name: 'remove-old',
@@ -12798,9 +12798,9 @@ return waiting + due_tasks + redis.call('LLEN', active) + redis.call('XLEN', out
 })
 
 /**
- * Reads how many tasks of some concurrency keys wait and are active, their limits, and why they may start no task at the moment. If the
- * queue does not limit its keys, their active tasks are not counted. Takes two commands for each key, and up to eight more if there are
- * limits and throttles.
+ * Reads for each of the given concurrency keys how many of its tasks wait and are active, its limits, and why it may start no task at the
+ * moment. If the queue does not limit its keys, their active tasks are not counted. Takes two commands for each key, and up to ten more if
+ * there are limits and throttles.
  */
 export const describeKeysScript = luaScript<
   'lanes' | 'settings',

@@ -24,10 +24,10 @@ export interface FollowOptions {
 export type FollowedEvent = Exclude<NonNullable<TransportEvent['event']>, { readonly type: 'disconnected' }>
 
 /**
- * Yields the events of a stream, each of them once. The delays before new connections are those of repeated calls, and so is the time
- * limit of a connection on which nothing arrives. `retryForMs` counts from the first failure since the transport received something, such
- * as a heartbeat or what the API sends at the beginning of each stream. The last try begins when this time is over, or before, if the API
- * rejects a try and requests a delay that would end later.
+ * Yields the events of a stream, each of them once. The delay before each new connection, and the time limit of a connection on which
+ * nothing arrives, are those of repeated calls (../repetition.ts). `retryForMs` counts from the first failure since the transport received
+ * something, such as a heartbeat or what the API sends at the beginning of each stream. The last try begins when this time is over, or
+ * before, if the API rejects a try and requests a delay that would end later.
  *
  * @throws ProblemError if the stream was rejected, or has been unavailable for `retryForMs`, and the signal's reason if it aborts.
  */

@@ -58,7 +58,7 @@ export type TimeWait =
   | { readonly kind: 'scheduled'; readonly until: number }
   /** Until the next attempt is due. */
   | { readonly kind: 'retry'; readonly until: number; readonly attempt: number; readonly maxAttempts: number }
-  /** Until a worker that can run the task fetches it. `worker` could not, for example because its catalogue is older. */
+  /** Until a worker that can run the task fetches it. `worker` could not run it, for example because its catalogue is older. */
   | { readonly kind: 'unsupported'; readonly until: number; readonly worker: string; readonly code: string }
   /** Until a worker has room for the quarantined task, which is due again at `until`. */
   | { readonly kind: 'quarantine'; readonly until: number }

@@ -2,9 +2,9 @@
 import type { AttemptRecord, CancelReason, FinalStatus, TaskStatus } from '@bullpen/contract'
 
 /**
- * The number of times that a task may lose its worker, whatever the cause, unless the worker lives and says so. This limit is the last
- * resort for a task that kills its worker from a child process, and for a team's own Workers, which have no quarantine. With BullMQ's
- * default of 1, two crashes would make a task dead even if it did not cause them.
+ * The number of times that a task may lose its worker, whatever the cause. A loss does not count if the worker turns out to be alive. This
+ * limit is the last resort for a task that kills its worker from a child process, and for a team's own Workers, which have no quarantine.
+ * With BullMQ's default of 1, two crashes would make a task dead even if it did not cause them.
  */
 export const MAX_LOSSES = 10
 
@@ -33,7 +33,10 @@ export function statusOfDelayed(
   return attemptsMade > 0 && last?.reason !== 'snoozed' && !isLeft(last) ? 'retrying' : 'scheduled'
 }
 
-/** Returns whether a worker that could not run the task has left it to another one. Every other attempt with this state counts. */
+/**
+ * Returns whether the last attempt ended because its worker could not run the task, and left it to another worker. An attempt with this
+ * state that ended for any other reason counts.
+ */
 export function isLeft(last: AttemptRecord | undefined): last is AttemptRecord {
   return last?.state === 'DONE_ERROR' && !last.counted
 }

@@ -83,7 +83,7 @@ test('a scheduled task waits for its time, and once it is due, for whatever othe
   expect(whyWaiting(facts({ task: { ...task, dueAt: NOW }, pools: [] }))?.kind).toBe('no_worker')
 })
 
-test('a task that a worker could not run waits for another one only until the next failure, snooze or due time', () => {
+test('a task that a worker could not run waits for another worker until it fails, is snoozed or is due', () => {
   const kindOf = (status: 'scheduled' | 'retrying', last: object, dueAt = NOW + 1) =>
     whyWaiting(facts({ task: { ...later, status, dueAt, attempts: [left, { ...left, ...last }] } }))?.kind
   expect(kindOf('scheduled', {})).toBe('unsupported')

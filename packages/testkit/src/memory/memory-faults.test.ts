@@ -167,7 +167,7 @@ it('a task whose worker was lost too often uses the rate of its key when it is f
   expect(await broker.find(next)).toMatchObject({ status: 'waiting', waitsFor: { kind: 'rate' } })
 })
 
-it('a task whose lock was lost any number of times while its worker lived runs again', async () => {
+it('a task that has lost its lock more than the maximum number of times runs again if its worker lived each time', async () => {
   const losses = MAX_LOSSES + 2
   const { broker, pool, clock } = openQueue(({ id, fencingToken }) => {
     if (fencingToken <= losses) broker.loseLock(id)

@@ -1,5 +1,6 @@
-// Runs several idle workers in one process, for the benchmark `idle`. A process shares its Redis connections by URL, so each
-// worker gets a different URL, with more blanks, and therefore has its own connections and threads, as it would in a separate process.
+// Runs several idle workers in one process, for the benchmark `idle`. A process shares its Redis connections by URL. The URLs of the
+// workers therefore differ in the number of blanks at their end, so that each worker has its own connections and threads, as it would
+// in a separate process.
 import { pathToFileURL } from 'node:url'
 import { Worker } from 'bullmq'
 import { z } from 'zod'

@@ -72,7 +72,7 @@ export function waits(open: OpenBackend): void {
     })
   })
 
-  it('a task that a worker could not run waits for another one, and says which worker could not run it, and why', async () => {
+  it('a task that a worker could not run waits for another worker, and says which worker could not run it, and why', async () => {
     const { enqueue, start, becomes, settled } = await opened(open)
     const id = await enqueue(short, {})
     const old = await start('old:1', [short.name])

@@ -39,10 +39,13 @@ export interface ComposeOptions {
 export const IDLE_WAIT_SECONDS = 10
 /**
  * The longest that one command waits for a marker, in seconds, so that a connection that has become silent is noticed within 5 s
- * (../../redis/silence.ts). An idle Worker sends three of them before it looks for a task.
+ * (../../redis/silence.ts). An idle Worker sends three such commands before it looks for a task.
  */
 export const BLOCK_SECONDS = 3.4
-/** A command that takes this much longer was interrupted, in seconds, and its marker may be lost. The Worker then looks for a task. */
+/**
+ * If a command takes longer than its wait by this many seconds, it was interrupted, and its marker may be lost. The Worker then looks for a
+ * task.
+ */
 const LATE_SECONDS = 0.5
 
 /** The arguments of Bullpen's steps, by name. */

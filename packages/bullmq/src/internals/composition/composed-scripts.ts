@@ -74,7 +74,7 @@ const MARK_PRIORITIZED = `if call('ZSCORE', base .. 'prioritized', id) or call('
 
 /**
  * Adds the events of an attempt whose verdict the script has carried out. `id` and `due` are Lua expressions: the task's id, and the time
- * in an event that breaks off before it.
+ * that completes an event whose text ends before its time.
  */
 const addEventsOf = (id: string, due = 'nil'): string => `
 if events ~= '' and (${SUCCEEDED}) then${TASK_EVENTS}
@@ -358,7 +358,7 @@ return answer
   return { name: `bullpen:${name}`, numberOfKeys: keys, lua, extra }
 }
 
-/** Returns the Lua of the functions for turns that the script's lines call. */
+/** Returns the Lua that defines `turns()`, or '' if these lines of the script do not call it. */
 function turnsFor(name: string, { last }: Steps, lines: string): string {
   if (!lines.includes('turns()')) return ''
   return FETCHES.includes(name) || last !== undefined ? TURNS_OF_FETCH : TURNS

@@ -3,7 +3,8 @@
 // - a queue whose lanes take turns, or that limits something, starts its next task (../../store/lua/includes/turns.lua).
 // - a consumer that runs only some tasks starts one of these (../../store/lua/includes/candidates.lua).
 //
-// A task that BullMQ then takes out of `prioritized` is counted, and the last start that is possible wakes no other worker.
+// If BullMQ then takes a task out of `prioritized`, that start is counted. A start after which no further task may start wakes no other
+// worker.
 
 const TAKE_FIRST = 'local jobId = rcall("RPOPLPUSH", waitKey, activeKey)'
 const TAKE_PRIORITIZED = 'local prioritizedJob = rcall("ZPOPMIN", priorityKey)'
@@ -14,8 +15,8 @@ const WAKE_NEXT = 'addBaseMarkerIfNeeded(markerKey, false)'
 const PRIORITIZED_TAKEN = 'rcall("LPUSH", activeKey, prioritizedJob[1])'
 
 /**
- * The candidates of a consumer as the scripts' argument. Without a consumer's candidates, the argument is '', and the scripts take the
- * first task. With candidates, it begins with a blank, so that a consumer that has none at the moment takes nothing.
+ * Encodes the candidates of a consumer as an argument of the scripts. It begins with a blank, so that a consumer that has no candidate at
+ * the moment takes nothing. For a consumer that runs all tasks, the argument is '', and the scripts take the first task.
  */
 export function candidatesArgument(ids: readonly string[]): string {
   return ` ${ids.join(' ')}`

@@ -42,7 +42,7 @@ describe('a script that reads several places', () => {
 })
 
 describe('a cancel by id', () => {
-  /** Every list and set that holds tasks, which the test leaves empty. Another test has the lanes. */
+  /** Every list and set that holds tasks, which the test leaves empty. The lanes have a test of their own. */
   function structures() {
     const redis = new Redis(inject('redisUrl'))
     const keys = queueKeys(`t-${randomUUID().slice(0, 12)}`, 'q')

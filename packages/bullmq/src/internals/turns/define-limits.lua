@@ -4,10 +4,10 @@
 -- KEYS[1]  settings
 -- ARGV[1]  base        the prefix of the queue's keys
 -- ARGV[2]  keyLimits   the limits of keys as JSON (key-limits.ts)
--- ARGV[3]  capacities  the same of limiters
--- ARGV[4]  replaces    '1' to replace others, '' to store only missing ones
+-- ARGV[3]  capacities  the capacities of limiters as JSON
+-- ARGV[4]  replaces    '1' to replace stored limits, '' to store only missing ones
 --
--- Limits that were removed are stored as an empty object, so that an older worker does not store its own again.
+-- If a catalogue no longer contains limits, an empty object is stored, so that an older worker does not store its own limits again.
 local settings = KEYS[1]
 local base, keyLimits, capacities, replaces = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 --- @include derive-limits

@@ -5,7 +5,7 @@
 -- ARGV[1]  base      the prefix of the queue's keys
 -- ARGV[2]  duration  in ms
 --
--- Returns `0 | 1`: 0 if the task has no concurrency key in a fair queue. Then nothing is written.
+-- Returns `0 | 1`: 0 if the task has no concurrency key in a fair queue, and nothing was written.
 local job = KEYS[1]
 local base, duration = ARGV[1], ARGV[2]
 --- @include lane
@@ -16,6 +16,6 @@ local key = lane and split_lane(lane_name(lane))
 if not key or key == '' then
   return 0
 end
--- The clock is read in whole milliseconds, so one is added.
+-- The clock is rounded down to whole milliseconds, so one is added.
 throttle_key(key, millis() + duration + 1)
 return 1

@@ -1,16 +1,17 @@
 // Changes the texts of BullMQ's scripts, so that the tasks of a queue wait in lanes and take turns.
 //
-// Where the text would add a task to `wait` or `prioritized`, a task with a lane goes to its lane (withLanes). Where it takes the first
-// task, the next task of the lane whose turn it is starts (../composition/fetch-steps.ts). Where it removes a task from `active`, the task
-// gives its place back (withLeaves). By then, BullMQ has compared the lock, so a commit that is refused or sent twice gives nothing back.
-// And the text has not fetched yet, so the script that ends a task starts the next task of the same key. Where it looks for the next
-// delayed job, it also looks for the next lane whose time comes (withLaneTimes).
+// - Where a text adds a task to `wait` or `prioritized`, a task with a lane goes to its lane instead (withLanes).
+// - Where a text takes the first task, it starts the next task of the lane whose turn it is (../composition/fetch-steps.ts).
+// - Where a text removes a task from `active`, the task gives its place back (withLeaves). By then, BullMQ has compared the lock, so a
+//   commit that is refused or sent twice gives nothing back. And the text has not fetched yet, so the script that ends a task can start
+//   the next task of the same key.
+// - Where a text looks for the next delayed job, it also looks for the next time at which a lane may start a task (withLaneTimes).
 //
 // The texts call functions of ../../store/lua/includes, which a script creates when it first needs one of them (TURNS).
 import { ACTIVE_TASKS, CANDIDATES } from '../../store/scripts.ts'
 import { withCleanLanes } from './clean-lanes.ts'
 
-/** A Lua function, `turns()`, which returns the functions with these names of an include, and creates them first. */
+/** Lua that defines `turns()`, which returns the functions of an include that have these names, and creates them on the first call. */
 function createdOnce(include: string, names: readonly string[]): string {
   return `
 local created_turns
@@ -91,19 +92,19 @@ export function withLanes(text: string): string {
 
 // The forms in which BullMQ's scripts remove one job from `active`.
 
-/** By a script that moves the job to another place. */
+/** In a script that moves the job to another place. */
 const MOVED =
   /local (numRemovedElements|removed) = rcall\("LREM", (?:KEYS\[[12]\]|activeKey), -?1, (jobId|ARGV\[4\])\)/g
-/** By the removal of the job. */
+/** In a script that deletes the job. */
 const REMOVED = 'rcall("LREM", prefix .. "active", 1, jobId) == 1'
 
-/** What the end of a job reads of it before it removes the job from `active`. */
+/** What `moveToFinished` reads of a job before it removes the job from `active`. */
 const READ_AT_END = 'rcall("HMGET", jobIdKey, "parentKey", "parent", "deid")'
 
 /**
- * Returns the text of a script, so that each task that it removes from `active` gives back its place. The end of a task reads the
- * task's lane with the other fields that BullMQ reads, and notes the queue's features for the fetch that follows. Other scripts read
- * the lane with one command.
+ * Returns the text of a script, so that each task that it removes from `active` gives back its place. `moveToFinished` reads the task's
+ * lane with the other fields that BullMQ reads, and notes the queue's features for the fetch that follows. Other scripts read the lane with
+ * one command.
  */
 export function withLeaves(text: string): string {
   const isEnd = text.includes(READ_AT_END)

@@ -1,10 +1,10 @@
 #!lua flags=allow-oom
 -- Notes that the process of an attempt lives although the attempt has lost its lock, for example because Redis did not respond for longer
--- than a lock lasts. The loss then counts neither as a death of a process nor as one of the losses that a task may have, whether the leader
--- has already recovered the task or will. May be sent again.
+-- than a lock lasts. The loss then counts neither as a death of a process nor towards the number of losses that a task may have, whether or
+-- not the leader has already recovered the task. The script may be sent again.
 --
 -- KEYS[1]  job           the task
--- ARGV[1]  fencingToken  that of the attempt
+-- ARGV[1]  fencingToken  the fencing token of the attempt
 local job = KEYS[1]
 local fencingToken = ARGV[1]
 --- @include losses

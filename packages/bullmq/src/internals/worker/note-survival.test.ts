@@ -1,5 +1,5 @@
 // A task whose process lives through an outage of Redis that lasts longer than its lock: no death is counted, whether the process or the
-// leader reaches Redis first. Nor is the loss counted.
+// leader reaches Redis first, and no loss either.
 import { MAX_LOSSES } from '@bullpen/engine/internal'
 import { eventually, faultProxy } from '@bullpen/testkit'
 import { Redis } from 'ioredis'

@@ -101,7 +101,7 @@ it.each([
   ['a file that does not exist', { ca: '/none.pem' }, /ENOENT.*none\.pem/],
   ['a file without a certificate', { ca: tlsFile('client.key') }, /client\.key contains no certificate in PEM form/],
   ['the key of another certificate', { cert: tlsFile('client.pem'), key: tlsFile('server.key') }, /mismatch/],
-])('every way in refuses %s before it connects, with the same words', async (_, files, why) => {
+])('every way to connect refuses %s before it connects, with the same message', async (_, files, why) => {
   const query = new URLSearchParams(files)
   const url = `rediss://127.0.0.1:1?${query.toString()}`
   const catalogue = defineCatalogue(defineTask({ name: 'a.b', queue: 'rig', input: z.object({}) }))
@@ -120,14 +120,14 @@ it.each([
   }
 })
 
-it('a connection that reads a damaged file later, such as that of the lock thread, says the same', async () => {
+it('a connection that reads the files only when it connects, such as that of the lock thread, fails with the same message', async () => {
   const files = { ca: tlsFile('client.key') }
   const renewal = renewalConnection(addressIn(`rediss://127.0.0.1:1?${new URLSearchParams(files).toString()}`))
   onTestFinished(() => renewal.disconnect())
   expect(await once(renewal, 'error')).toMatchObject([{ message: faultOfTlsFiles(files) }])
 })
 
-it('an examination says the same as a program of a certificate that is not trusted', async () => {
+it('an examination and a program report a certificate that is not trusted with the same message', async () => {
   const { redisUrl, ping } = await connect((tls) => `rediss://127.0.0.1:${tls}`)
   const expected = /has a certificate that is not trusted; set BULLPEN_REDIS_CA_FILE, or ca in the URL/
   const said = await eventually(async () => expected.test(await ping()) && (await ping()))

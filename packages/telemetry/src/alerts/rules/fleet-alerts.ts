@@ -43,7 +43,7 @@ export const FLEET_ALERTS: readonly AlertRule[] = [
   }),
   alert({
     name: 'BullpenHttpErrors',
-    // With few requests, a single error is a large share of them. Callers cause 501 and 505.
+    // With few requests, a single error is a large share of them. 501 and 505 do not count, because callers cause them.
     expr: `${rate('bullpen_http_requests_total{status=~"500|503"}', '5m')} / ${rate('bullpen_http_requests_total', '5m')} > 0.05
 and ${growth('bullpen_http_requests_total{status=~"500|503"}', '5m')} >= 5`,
     for: '5m',

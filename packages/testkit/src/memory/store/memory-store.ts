@@ -215,8 +215,9 @@ export class MemoryStore {
 
   /**
    * Handles an owner that has died or lost its lock. After `stallMs`, the lost attempt gets a record, and the task waits again, before
-   * all others, whatever their priorities. The loss is counted unless the owner lives, and so is a death unless the task was quarantined
-   * and did not run in the worker's process. After too many losses, the consumer that fetches the task ends it: see `endPoisoned`.
+   * all others, whatever their priorities. If the owner lives, neither a loss nor a death is counted. Otherwise, the loss is counted, and
+   * so is a death, unless the task was in quarantine and did not run in the worker's process. After too many losses, the consumer that
+   * fetches the task ends it: see `endPoisoned`.
    */
   orphan(task: StoredTask, owner: Owner, lives = false): void {
     if (task.owner !== owner) return

@@ -93,7 +93,7 @@ export interface StoredTask {
   owner: Owner | undefined
   fencingToken: number
   attemptsMade: number
-  /** How many times the task has lost its worker, without the losses in which the worker lived. */
+  /** How many times the task has lost its worker. A loss does not count if the worker lived. */
   losses: number
   /** How many of its workers have died because of the task, as far as is known. */
   deaths: number

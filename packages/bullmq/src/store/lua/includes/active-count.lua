@@ -1,12 +1,13 @@
--- count_active(has_changed) counts the active tasks of each concurrency key and what they hold of each limiter, and lets each blocked lane
--- that waits for nothing take turns again. Returns how many counts and lanes were wrong. If a limit has changed, it examines every blocked
--- lane, and wakes the first lane that waits for each limiter. Otherwise, it examines the lanes of the keys whose counts were wrong, and
--- others at random. If the queue limits nothing, nothing remains counted. O(active tasks + counted keys + examined lanes).
+-- count_active(has_changed) counts how many tasks of each concurrency key are active, and what the active tasks hold of each limiter, and
+-- corrects the stored counts. It also examines blocked lanes, and lets those take turns again that have nothing to wait for. Returns how
+-- many counts and lanes were wrong. If a limit has changed (`has_changed`), it examines every blocked lane, and wakes the first lane that
+-- waits for each limiter. Otherwise, it examines the lanes of the keys whose counts were wrong, and other lanes at random. If the queue
+-- limits nothing, it removes all counts. O(active tasks + counted keys + examined lanes).
 --- @include lane
 --- @include active-tasks
 --- @include ticket-of
 
--- How many blocked lanes one count examines if no limit has changed, so that 100,000 of them do not delay other scripts.
+-- How many blocked lanes one count examines at random if no limit has changed, so that 100,000 of them do not delay other scripts.
 local EXAMINED_BLOCKED_LANES = 1000
 
 -- Returns the capacities of all limiters but services, which have no permits.
@@ -39,8 +40,8 @@ local function count_held(has_limits)
   return counts, used
 end
 
--- Makes a sorted set agree with what was counted. Calls `corrected` with each member that had another count, and returns how many there
--- were.
+-- Makes a sorted set agree with what was counted. Calls `corrected` with each stored member whose count was wrong, and returns how many
+-- counts were wrong or missing.
 local function correct_counts(set, counted, corrected)
   local stored, seen, wrong = redis.call('ZRANGE', set, 0, -1, 'WITHSCORES'), {}, 0
   for i = 1, #stored, 2 do
@@ -65,8 +66,8 @@ local function correct_counts(set, counted, corrected)
   return wrong
 end
 
--- Returns whether a blocked lane waits for something. Only the first of the lanes that wait for a key is woken: each wakes the next one when
--- it gives its ticket back.
+-- Returns whether a blocked lane still has something to wait for. Of the lanes that wait for the same key, only the first is woken: each
+-- lane wakes the next one when it gives its ticket back.
 local function is_refused(name, counts)
   local key, needs = split_lane(name)
   local ticket = needs and ticket_of(base, name, key, needs)

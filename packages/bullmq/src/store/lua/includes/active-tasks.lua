@@ -1,16 +1,16 @@
 -- What an active task holds: a place of its concurrency key (key-limits.lua), and amounts of limiters (limiters.lua).
 --
 -- hold_places(id)  counts a task that becomes active outside of its lane's turn
--- give_back(lane)  gives back what a task with this field `lane` has held that is no longer active, and lets the lanes that have waited for it
---                  take turns again. Returns the queue's features for the fetch that follows (queue-features.lua), or nil if the task needs
---                  something: counting its calls may open or close a breaker, which changes the capacities
+-- give_back(lane)  gives back what a task has held that is no longer active, and lets lanes that have waited for it take turns again.
+--                  `lane` is the task's field of that name. Returns the queue's features for the fetch that follows (queue-features.lua),
+--                  or nil if the task needs limiters: counting its calls may then open or close a breaker, which changes the features
 --- @include lanes
 --- @include blocked-lanes
 --- @include queue-features
 --- @include key-limits
 --- @include limiters
 
--- Lets a lane of the key take turns again, unless it is blocked until some time. Of the lanes with needs, the first one is woken.
+-- Lets the key's lane without needs take turns again, unless it is blocked until some time, and wakes the first of its lanes with needs.
 local function resume_key(key)
   local pass = redis.call('ZSCORE', base .. 'blocked-lanes', key)
   if pass and not redis.call('ZSCORE', base .. 'lane-times', key) then

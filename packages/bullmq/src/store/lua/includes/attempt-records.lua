@@ -1,11 +1,10 @@
 -- The records of a task's attempts that did not succeed, in BullMQ's field `stacktrace`: a JSON array of stacks, whose first lines are the
--- records (codec.ts). The newest ten are kept.
+-- records (codec.ts). The newest ten are kept. `job` is the task's key.
 --
--- read_stacks(job)                  returns the stacks, and when the newest record ended: in ms since 1970, or 0 if there is none. `job` is
---                                   the task's key
+-- read_stacks(job)                  returns the stacks, and when the newest recorded attempt ended: in ms since 1970, or 0 if there is none
 -- append_stack(job, stacks, stack)  stores these stacks and one more
 -- record_lost_attempt(job, at)      adds the record of an attempt whose process was lost. The process that finds the lost attempt writes
---                                   the record, because the lost one cannot. `at` is in ms since 1970
+--                                   the record, because the lost process cannot. `at` is in ms since 1970
 --- @include decode-json
 
 local MAX_ATTEMPT_RECORDS = 10

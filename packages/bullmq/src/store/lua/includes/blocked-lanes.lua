@@ -1,8 +1,8 @@
 -- Blocked lanes: the lanes that may not start a task.
 --
--- The sorted set `blocked-lanes` has them by the pass with which they take turns again. They are not in `turns`, so they cost nothing,
--- however many tasks wait in them. A lane that is blocked until some time is also in `lane-times`, by that time (ms since 1970). The field
--- `time` of `turn-state` keeps the pass of the turn in which a lane was last blocked, in case no lane takes turns then.
+-- The sorted set `blocked-lanes` holds them by the pass with which they will take turns again. They are not in `turns`, so they cost
+-- nothing, however many tasks wait in them. A lane that is blocked until some time is also in `lane-times`, by that time (ms since 1970).
+-- The field `time` of `turn-state` keeps the pass of the turn in which a lane was last blocked, in case no lane takes turns then.
 --
 -- After each script:
 --
@@ -11,13 +11,13 @@
 --    if it waits for a limiter (limiters.lua).
 -- 3. If a lane in `turns` has a task that may start, the marker exists, so that an idle worker fetches.
 --
--- block_lane(name, pass)        takes a lane out of the turns. `pass` is that with which it takes turns again
--- resume_lane(name, pass)       lets a blocked lane take turns again: at its own pass, which is given, or at that of the lane that is next
---                               if that is greater. A lane that was blocked for a long time therefore gets no more than its turn
--- wake_lane(name, ticket)       lets a lane take turns again that waits for a limiter, if it is blocked, with the pass of its ticket.
---                               `name` may be nil
--- wake_first(need)              does so with the first lane that waits with this need
--- key_need(key)                 the need with which lanes with needs wait for their concurrency key
+-- block_lane(name, pass)        takes a lane out of the turns. `pass` is the pass with which it will take turns again
+-- resume_lane(name, pass)       lets a blocked lane take turns again: at its own pass, which is given, or at the pass of the lane that is
+--                               next if that is greater. A lane that was blocked for a long time therefore gets no more than its turn
+-- wake_lane(name, ticket)       lets a lane that waits for a limiter take turns again, at the pass of its ticket, if it is blocked. `name`
+--                               may be nil
+-- wake_first(need)              wakes the first lane that waits with this need
+-- key_need(key)                 returns the need with which lanes with needs wait for their concurrency key
 
 local function block_lane(name, pass)
   redis.call('ZREM', base .. 'turns', name)

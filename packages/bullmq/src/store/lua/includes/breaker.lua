@@ -2,17 +2,17 @@
 -- packages/engine/src/breaker/breaker.ts, which explains breakers. They may change the breaker that they are given. Times are in ms since
 -- 1970, and `settings` are those of the breaker.
 --
--- A breaker is stored as JSON, in which an empty Lua table is an object, so it has no lists: `buckets` has the numbers of calls, failures
--- and slow calls by the beginning of their bucket. `until` is 'none' if it is no time.
+-- A breaker is stored as JSON. The JSON of an empty Lua table is an object, so a breaker has no lists: `buckets` has the numbers of calls,
+-- failures and slow calls by the time at which their bucket begins. `until` is a time or 'none'.
 --
 -- new_breaker(now)                                         a breaker that has counted nothing
--- breaker_starts_at(breaker, now, settings)                when a task may start: `now` if it may start now, a later time, or 'none' if a
---                                                          person must set the breaker first
+-- breaker_starts_at(breaker, now, settings)                when a task may start: `now` if it may start now, a later time, or 'none' if
+--                                                          someone has to set the breaker first
 -- admit_start(breaker, now, settings)                      the breaker after the start of a task that may start now. Its attempt gets the
 --                                                          breaker's generation
 -- record_call(breaker, call, now, settings, random)        the breaker after the end of a call, or nil if the call does not count. `random`
 --                                                          is at least 0 and less than 1
--- with_mode(breaker, mode, now)                            the breaker after a person has set another mode
+-- with_mode(breaker, mode, now)                            the breaker after someone has set another mode
 local BUCKETS, OPEN_JITTER, ROUNDING = 10, 0.1, 1e-9
 
 local function new_breaker(now)

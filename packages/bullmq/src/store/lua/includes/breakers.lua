@@ -1,14 +1,15 @@
 -- Stores the circuit breakers of a queue. The hash `breakers` has one field for each service, with the breaker (breaker.lua), its settings
--- and who has set it by hand, as JSON. A service without settings has no breaker: its tasks start, and its calls are not counted.
+-- and who has set its mode by hand, as JSON. A service without settings has no breaker: tasks that depend on it start, and their calls of
+-- it are not counted.
 --
--- Each function reads and writes one field, and calls `set_gate(service, starts_at)` whenever the time at which a task may start changes.
--- This function, `base` and `now` (ms since 1970) are declared before the include.
+-- Each function concerns one service, and calls `set_gate(service, starts_at)` whenever the time at which a task may start may have
+-- changed. `set_gate`, `base` and `now` (ms since 1970) are declared before the include.
 --
 -- define_breaker(service, settings)                    stores settings (breakers/stored-breaker.ts)
 -- set_breaker(service, mode, by, settings)             sets the mode of a breaker. The settings apply if none are stored
 -- remove_breaker(service)
--- refresh_breaker(service)                             takes into account that time has passed
--- admit_to(service)                                    notes the start of a task that may start now, and returns its attempt's generation
+-- refresh_breaker(service)                             only calls `set_gate`, because time has passed
+-- admit_to(service)                                    notes the start of a task that may start now, and returns the breaker's generation
 -- record_breaker_call(service, call, random)           counts a call that has ended
 --- @include breaker
 

@@ -1,9 +1,9 @@
--- place_job(home, id, job) puts a job that one of BullMQ's features lets start into the place where it waits for a worker: the parent of a
--- flow, or the next job with a deduplication id. `home` is the prefix of the queue's keys, which may be another queue than the script's.
--- `job` is a table of:
+-- place_job(home, id, job) puts a job into the place where it waits for a worker, when one of BullMQ's features lets the job start: the
+-- parent of a flow, or the next job with a deduplication id. `home` is the prefix of the keys of the job's queue, which may be another
+-- queue than the script's. `job` is a table of:
 --
---   due       when it starts, in ms since 1970, or nil
---   part      the set of its status if it is delayed, `scheduled` or `retrying`, or nil in a queue that is not Bullpen's
+--   due       when the job is due, in ms since 1970, or nil
+--   part      the set of its status while it is delayed: `scheduled` or `retrying`, or nil if the queue is not one of Bullpen's
 --   priority  0 if it has none
 --   to_head   whether it starts before the other tasks of the queue
 --   from      where it has waited before, or nil

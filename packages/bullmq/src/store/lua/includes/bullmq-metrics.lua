@@ -1,11 +1,11 @@
--- BullMQ's metrics: how many jobs have failed in each minute, which a team's own Queue reads.
+-- BullMQ's metrics: how many jobs have failed in each minute. A team's own Queue reads them.
 --
 -- has_metrics(base)       returns whether any Worker collects metrics in the queue
 -- count_failed(base, at)  counts a job that failed at `at`, in ms since 1970
 --
--- The hash `metrics:failed` has the number of all of them (`count`), that of the last minute that is listed (`prevCount`), and the time of
--- the last end (`prevTS`). The list `metrics:failed:data` begins with the newest minute. How many minutes a Worker lists is not stored, so
--- this is BullMQ's highest limit, and a Worker with a lower one removes the rest.
+-- The hash `metrics:failed` has the number of all failed jobs (`count`), what that number was when a minute was last listed (`prevCount`),
+-- and when that was (`prevTS`). The list `metrics:failed:data` begins with the newest minute. How many minutes a Worker keeps is not
+-- stored, so this include keeps as many as BullMQ's highest limit, and a Worker with a lower limit removes the rest.
 --- @include time
 
 local MAX_MINUTES = 80640

@@ -1,9 +1,8 @@
 -- cancel_in_lanes(lanes, from, before, limit) scans a page of the tasks in lanes for those that match a cancel rule, and ends them. It
--- looks at one lane after the other until it has examined as many tasks as it may. Returns the next position and the id of the task before
--- it.
+-- looks at one lane after the other until it has examined `limit` tasks. Returns the next position and the id of the task before it.
 --
--- The position is the lane's number in the order of the lanes, 'l' or 'p' for its list or its tasks with a priority, and the position there
--- (cancel-in-place.lua).
+-- A position consists of the lane's score in `lanes`, of 'l' for the lane's list or 'p' for its tasks with a priority, and of the position
+-- there (cancel-in-place.lua).
 --- @include cancel-in-place
 --- @include lanes
 

@@ -1,13 +1,13 @@
 -- Scans a page of one list or sorted set for tasks that match a cancel rule. Each function returns the next position, the id of the task
 -- before it, and how many tasks it has examined. The next position is '' at the end of the place.
 --
--- count_in_active(list, from, before, limit)        counts the running tasks that match. Workers stop them. If the task before the position
---                                                   has ended, the scan can't tell where to continue. Every rule then counts as matching,
---                                                   so that another pass follows
--- cancel_in_list(list, place, from, before, limit)  ends the tasks that match. The list is scanned from its newest end, as `active` is.
+-- count_in_active(list, from, before, limit)        counts the running tasks that match, which their workers stop. If the task before the
+--                                                   position is no longer active, the scan can't tell where to continue. It then counts a
+--                                                   match for every rule, so that another pass follows
+-- cancel_in_list(list, place, from, before, limit)  ends the tasks that match. It scans the list from its newest end, like `active`.
 --                                                   Workers take tasks from the other end, and new tasks push the rest further along, so
 --                                                   the scan does not skip any task. If the task before the position has been taken, so
---                                                   have all older tasks, and the scan begins again with the newer ones
+--                                                   have all older tasks, and the scan begins again at the newest end
 -- cancel_in_set(set, place, from, before, limit)    the same in a sorted set. The scan continues at the score if the task before the
 --                                                   position is gone
 --- @include cancel-rules

@@ -1,13 +1,13 @@
--- Ends the tasks that match a cancel rule, and counts them. `base` is the prefix of the queue's keys, and `progress` that of the rules'
--- progress.
+-- Ends the tasks that match a cancel rule, and counts them. `base` is the prefix of the queue's keys, and `progress` is the prefix of the
+-- keys of the rules' progress.
 --
--- open_rules(rules)            is called first, with the decoded rules
+-- open_rules(rules)            takes the decoded rules. It must be called before the other functions
 -- matched                      how many tasks each rule has matched
 -- ended                        the id and the name of each task that was ended
--- note_match(id)               counts a task that may match a rule
--- note_all_matched()           counts each rule as one that matches a task
+-- note_match(id)               counts a match if a rule matches the task
+-- note_all_matched()           counts a match for every rule
 -- match_of(id)                 returns what end_match needs, or nil if no rule matches the task
--- end_match(match, place)      ends a task that was taken out of the place of this name
+-- end_match(match, place)      ends a task that was taken out of the place with this name
 --- @include matching-rule
 --- @include end-without-run
 

@@ -2,23 +2,24 @@
 -- pool/group-candidates.ts).
 --
 -- start_candidate(ids, now) makes one of the tasks active, and returns its id, or nil if none of them may start. `ids` are separated by
--- blanks. `now` is in ms since 1970. The queue is neither paused nor throttled nor at its limits, and its due tasks wait.
+-- blanks. `now` is in ms since 1970. The caller has checked that the queue is not paused, throttled or at its limits, and has moved the
+-- tasks that are due to where they wait.
 --
--- As in BullMQ, tasks without a priority come first. A task that is locked, delayed or active, or that has ended, is not searched for in the
--- list of waiting tasks, because the search would pass the whole list. Looking at a candidate takes about 1 µs if it does not wait, and 3 µs
--- if it waits but may not start, because each lane is examined once. One task is then removed from the list of waiting tasks. To find it,
--- Redis passes all tasks that are older, which takes it about 1 ms for every 100,000 of them.
+-- As in BullMQ, tasks without a priority come first. A task that is locked, delayed or active, or that has ended, is not searched for in
+-- the list of waiting tasks, because the search would pass the whole list. Looking at a candidate takes about 1 µs if it does not wait, and
+-- 3 µs if it waits but may not start, because each lane is examined only once. One task is then removed from the list of waiting tasks. To
+-- find it, Redis passes all older tasks, which takes about 1 ms for every 100,000 of them.
 --
--- Like a fetch without candidates, this lets the lanes whose time has come take turns, and blocks the lane of a candidate whose key may not
--- start a task yet. It is not the lane's turn, so its pass says nothing about that of the other lanes. The worker then waits until the next
--- such time, and not for a time that has passed. A candidate does not wait behind the lanes that wait for the same limiters: they may have
--- tasks that no worker runs at the moment.
+-- Like a fetch without candidates, this lets the lanes whose time has come take turns again, and blocks the lane of a candidate whose key
+-- may not start a task before some time. The worker then waits until the earliest of these times, and never for a time that has passed.
+-- Because it is not the lane's turn, its pass is not taken as the pass that all lanes have reached. A candidate does not wait behind the
+-- lanes that wait for the same limiters, because these may have only tasks that no worker runs at the moment.
 --- @include turns
 
--- As many of the newest tasks of a list are searched first.
+-- A search of a list begins with this many of its newest tasks.
 local NEWEST_WAITING = 250
 
--- Takes a lane that takes turns out of them if it may not start a task before some time.
+-- Blocks a lane that takes turns if it may not start a task before some time.
 local function hold_until(lane)
   local pass = lane.starts_at and redis.call('ZSCORE', base .. 'turns', lane.name)
   if not pass then
@@ -31,7 +32,7 @@ local function hold_until(lane)
   redis.call('ZADD', base .. 'lane-times', whole(lane.starts_at), lane.name)
 end
 
--- Returns whether no task with this field `lane` may start.
+-- Returns whether the lane in a task's field `lane` may start no task.
 local function is_lane_held(field, obstacles)
   local lane = read_lane(lane_name(field), obstacles)
   if lane.needs then
@@ -42,7 +43,7 @@ local function is_lane_held(field, obstacles)
   return is_at_limit or lane.needs and limiters().is_full(lane.needs) or false
 end
 
--- Counts the start of a task that was taken from its lane outside of the lane's turn, unless the lane is blocked.
+-- Counts the start of a task that was taken from its lane outside of the lane's turn. The pass of a blocked lane stays as it is.
 local function leave_for_start(id, field, obstacles)
   local lane = read_lane(lane_name(field), obstacles)
   local name, needs = lane.name, lane.needs
@@ -66,8 +67,8 @@ local function leave_wait(id)
   return redis.call('LREM', base .. 'wait', newest and 1 or -1, id) == 1
 end
 
--- Takes the first candidate without a priority that may start out of its lane or of `wait`. Returns its id, or nil, and then the candidate
--- with the highest priority.
+-- Takes the first candidate without a priority that may start out of its lane or out of `wait`. Returns its id; or nil and, if there is
+-- one, the candidate with the highest priority in `prioritized`.
 local function take_candidate(ids, obstacles, places)
   local is_examined = obstacles.is_counted or obstacles.has_throttles
   local is_held, first, lowest = {}, nil, nil

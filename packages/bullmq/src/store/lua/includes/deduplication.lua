@@ -1,10 +1,10 @@
--- BullMQ's deduplication of jobs, which only a team's own Queue uses. The key `de:<id>` has the job with a deduplication id, and expires if
--- the id has a lifetime. While that job runs, the hash `dn:<id>` keeps the last job that was added with the option `keepLastIfActive`. The
--- field `deid` of a job is its deduplication id.
+-- BullMQ's deduplication of jobs, which only a team's own Queue uses. The key `de:<id>` holds the id of the job that has this deduplication
+-- id, and expires if the deduplication id has a lifetime. While that job runs, the hash `dn:<id>` keeps the last job that was added with
+-- the option `keepLastIfActive`. The field `deid` of a job is its deduplication id.
 --
--- read_next_job(deduplication)                        returns the job in the hash, or nil
--- end_deduplicated(id, deduplication, next_job, at)   releases the deduplication id of a job that ends, and adds this next job, unless the
---                                                     end of another job has added it since. `at` is in ms since 1970
+-- read_next_job(deduplication)                        returns the job that the hash keeps, or nil
+-- end_deduplicated(id, deduplication, next_job, at)   releases the deduplication id of a job that ends, and adds `next_job`, unless it
+--                                                     is nil or the end of another job has added it since. `at` is in ms since 1970
 --
 -- `base` is the prefix of the queue's keys.
 --- @include bullmq-job
@@ -42,7 +42,7 @@ local function take_deduplication(deduplication, id, options)
 end
 
 local function add_next_job(deduplication, job, at)
-  -- BullMQ's counter of ids stays monotonic, although the job has an id already.
+  -- BullMQ also increments its counter of ids if the job already has an id.
   local counted = redis.call('INCR', base .. 'id')
   local id, options = job.id or whole(counted), job.options
   take_deduplication(deduplication, id, options.de or {})

@@ -1,5 +1,5 @@
 -- delete_job(base, id) deletes what is stored of a task, which the caller has taken out of its place: its hash, and the keys that BullMQ
--- stores beside it. The task is counted as removed, and remembered for a short time, in case its add is sent again.
+-- stores beside it. It counts the task as removed, and remembers it for a short time, in case the script that adds it is sent again.
 --- @include removed-tasks
 
 local function delete_job(base, id)

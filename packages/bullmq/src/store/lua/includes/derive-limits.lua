@@ -1,13 +1,13 @@
 -- Derives the limits in force from a queue's settings (internals/turns/key-limits.ts).
 --
--- derive_limits()              derives all of them, counts the active tasks, and makes the next fetches examine each lane that waits for a
---                              limiter or because of its rate. O(settings + active tasks + blocked lanes)
--- derive_limits_of_keys(keys)  derives the limits of single keys, and lets their lanes take turns again that may start a task. `keys` has the
---                              key of each changed field of `key-limits`. Returns false if it has derived nothing, because the queue's first
---                              limit was added or its last one was removed, so that counting begins or ends: then derive_limits is needed.
---                              O(changed keys + definition), and O(lanes that wait because of a rate) if a rate has changed
+-- derive_limits()              derives all of them, counts the active tasks, and makes the next fetches examine the lanes that wait for a
+--                              limiter or for a time. O(settings + active tasks + blocked lanes)
+-- derive_limits_of_keys(keys)  derives the limits of single keys, and lets those of their lanes take turns again that may start a task.
+--                              `keys` has the key of each changed field of `key-limits`. Returns false if the queue's first limit was added
+--                              or its last one was removed, so that counting begins or ends. The caller then has to call derive_limits.
+--                              O(changed keys + definition), and O(lanes that wait for a time) if a rate has changed
 --
--- KEY_LIMIT and CAPACITY are the beginnings of the names of the settings.
+-- KEY_LIMIT and CAPACITY are the prefixes of the names of the settings.
 --- @include active-count
 
 local KEY_LIMIT, CAPACITY = 'keyLimit:', 'capacity:'
@@ -38,7 +38,7 @@ local function limits_in(settings)
   return limits, capacities
 end
 
--- Lets the lanes that wait for a time be examined at once.
+-- Makes the next fetches examine the lanes that wait for a time.
 local function hasten_lanes()
   local times = base .. 'lane-times'
   if redis.call('ZUNIONSTORE', times, '1', times, 'WEIGHTS', '0') > 0 then

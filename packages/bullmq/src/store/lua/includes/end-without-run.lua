@@ -1,15 +1,15 @@
--- Ends tasks that no worker runs, because they are cancelled or their queue timeout has passed.
+-- Ends tasks that are waiting or delayed: tasks that are cancelled, and tasks whose queue timeout has passed.
 --
 -- read_task(id)                           reads and decodes what the end of a task needs, while the task is still where it waits
--- end_task(task, place, status, ending)   ends a task that was taken out of the place of this name. `status` is `cancelled` or `expired`.
+-- end_task(task, place, status, ending)   ends a task that was taken out of the place with this name. `status` is `cancelled` or `expired`.
 --                                         `ending` has the time (`at`, in ms since 1970), and the `reason` and the `record` that `endOf`
---                                         returns (codec.ts). The task ends at the end of its last attempt if that is later
--- note_drained()                          adds BullMQ's event `drained` if tasks have ended that could have started, and no other one is
---                                         left. It is called once
+--                                         returns (codec.ts). If the task's last attempt ended later, the task gets the time of that end
+-- note_drained()                          adds BullMQ's event `drained` if any of these tasks could have started, and no task of the queue
+--                                         is waiting or active any more. The script calls it once, after it has ended its tasks
 --
--- `base` is the prefix of the queue's keys. The end means what the end of a failed job means in BullMQ: for the job's parent, its
+-- `base` is the prefix of the queue's keys. The end of a task changes what the end of a failed job changes in BullMQ: the job's parent, its
 -- deduplication id, the metrics and the event stream. But it counts no attempt, because none has run, and the event `failed` names the
--- place where the task has waited.
+-- place where the task was waiting.
 --- @include attempt-records
 --- @include bullmq-metrics
 --- @include deduplication

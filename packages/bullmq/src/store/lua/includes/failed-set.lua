@@ -1,8 +1,9 @@
--- The tasks that have ended and are not completed. They are in BullMQ's set `failed`, and each of them is also in one of the sets `dead`,
+-- The tasks that have ended without success. They are in BullMQ's set `failed`, and each of them is also in one of the sets `dead`,
 -- `cancelled` and `expired`, with the same score: the time of its end, in ms since 1970.
 --
--- enter_failed(base, id, part, score, fingerprint)  adds a task to `failed` and to this part. `fingerprint` is the kind of error of a dead
---                                                   task, as `encodeKind` returns it (internals/status/stored-kind.ts), and otherwise nil
+-- enter_failed(base, id, part, score, fingerprint)  adds a task to `failed` and to the set `part`. For a dead task, `fingerprint` is its
+--                                                   kind of error as `encodeKind` returns it (internals/status/stored-kind.ts), otherwise
+--                                                   nil
 -- leave_failed(base, id)                            removes a task from `failed`, from its part, and from the index of dead tasks by
 --                                                   fingerprint. Returns whether it was in `failed`
 --- @include fingerprints

@@ -1,17 +1,18 @@
--- What the end of a child of a BullMQ flow means for its parent, unless the child is completed.
+-- What becomes of the parent in a BullMQ flow when one of its children ends without success.
 --
--- report_to_parent(parent, child, reason, at)  `parent` is the child's field of that name, decoded, `child` is the child's key, and `at` is
---                                              the time of its end, in ms since 1970
+-- report_to_parent(parent, child, reason, at)  applies the child's options to the parent. `parent` is the child's field of that name,
+--                                              decoded, `child` is the child's key, and `at` is the time of its end, in ms since 1970
 --
--- BullMQ stores the child's options with it, and the first one that is set decides. Without any of them, the parent waits on.
+-- BullMQ stores these options of the child in its field `parent`. The first one that is set decides. If none is set, the parent keeps
+-- waiting.
 --
---   fpof  the parent starts at once, and fails because it has the field `defa`, even if it does not wait for its children
+--   fpof  the parent starts at once, even if it is delayed, and fails because it has the field `defa`
 --   cpof  the parent starts at once, and finds the reason among those of its failed children
---   idof  the parent finds the reason there, and starts when it waits for no other child
---   rdof  the same, but without the reason
+--   idof  the parent finds the reason there, and starts once it waits for no other child
+--   rdof  the same as `idof`, but the parent does not find the reason
 --- @include bullmq-job
 
--- Lets a parent start that has waited. Only Bullpen's queues, whose keys begin with a hash tag, have a set for each status.
+-- Lets a parent start that has been waiting. Only Bullpen's queues, whose keys begin with a hash tag, have a set for each status.
 local function start_parent(home, id, at)
   local priority, delay, attempts = unpack(redis.call('HMGET', home .. id, 'priority', 'delay', 'atm'))
   delay = tonumber(delay) or 0

@@ -4,26 +4,26 @@
 -- task start, the limiter has the capacity 0, so the lanes of these tasks leave the turns, and cost nothing. Otherwise, it has no capacity,
 -- and nothing is counted for it.
 --
--- Whatever changes a breaker sets the capacity (`set_gate`). If that depends on time, an entry for the service, not one for each lane, is in
--- `lane-times`, which the next fetch after that time notices. So does a worker that has nothing to do until then. When tasks may start
--- again, each fetch lets at most 32 of the service's lanes take turns again, and the entry stays until none of them is left. If the breaker
--- lets only a few tasks probe the service, the other lanes leave the turns again, so 100,000 lanes cost no more than 32.
+-- Whatever changes a breaker also sets the capacity (`set_gate`). If tasks may start again at a known time, `lane-times` has an entry with
+-- this time, one for the service and not one for each lane. An idle worker wakes at that time, and the next fetch notices the entry. Each
+-- fetch then lets at most 32 of the service's lanes take turns again, and the entry stays until none of them is left. If the breaker lets
+-- only a few tasks probe the service, the other lanes leave the turns again, so 100,000 lanes cost no more than 32.
 --
 -- Entries are deleted together with the turns when no task waits, and none is added while there are no lanes: an idle worker would
 -- otherwise find a time that has passed, and fetch in a loop. The first lane that has to wait adds the entry again.
 --
--- The field `admitted` of a task has the generation of its attempt by service, as JSON.
+-- The field `admitted` of a task has, for each service, the breaker's generation when the last attempt started, as JSON.
 --
 -- gates() returns these functions, which it creates first, because few tasks depend on a service:
 --
 -- define, set, remove           see breakers.lua
--- admit(id, needs)              notes with the breakers that a task with these needs has started
--- count_calls(id, calls)        counts what an attempt of the task has shown when it ends (internals/composition/ended-calls.ts)
--- note(need)                    adds the entry of the service for which a lane has to wait, if the need is one of a service
+-- admit(id, needs)              tells the breakers that a task with these needs has started
+-- count_calls(id, calls)        counts the calls of an attempt of the task when it ends (internals/composition/ended-calls.ts)
+-- note(need)                    if the need is one of a service, adds the entry of this service, for which a lane has to wait
 -- note_closed(needs)            does so for the services of a task that a worker may start outside of its lane's turn. Otherwise, a breaker
---                               would stay open if all workers of the queue are such workers
--- resume(entry, most)           for an entry of `lane-times` whose time has come: if it is that of a service whose tasks may start, at most
---                               `most` of its lanes take turns again
+--                               would stay open if all workers of the queue were such workers
+-- resume(entry, most)           handles an entry of `lane-times` whose time has come: if it is that of a service whose tasks may start,
+--                               lets at most `most` of the service's lanes take turns again
 --- @include time
 --- @include blocked-lanes
 
@@ -39,7 +39,7 @@ local function gates()
   local now, noted, set_gate = millis(), {}, nil
   --- @include breakers
 
-  -- A lane that also waits for permits would hold up the lanes behind it while the breaker lets it start nothing. If it is the first one
+  -- A lane that also waits for permits would hold up the lanes behind it while the breaker lets it start nothing. If it is the first lane
   -- that waits for some limiter, it is therefore woken. In its turn, it gives its tickets back, which wakes the next lane.
   local function wake_held_up(limiter)
     for _, need in ipairs(redis.call('ZRANGEBYLEX', base .. 'waited-needs', '[permits:', '+')) do

@@ -1,8 +1,9 @@
--- The line of a definition's held retries (retry-budget.lua). The sorted set `held-retries:<definition>` has them by the beginning of their
--- slots. A member consists of the end of the task's backoff, the time at which the task is due, and its id. Times are in ms since 1970.
+-- The line in which a definition's held retries wait (retry-budget.lua). The sorted set `held-retries:<definition>` has them by the
+-- beginning of their slots. A member consists of the end of the task's backoff, the time at which the task is due, and its id. Times are in
+-- ms since 1970.
 --
 -- A held retry is an ordinary retrying task that is due when its slot begins. The retry therefore starts even if every process that knows
--- of it is gone. Releasing the retry only makes it due earlier.
+-- of it is gone. Releasing the retry only makes the task due earlier.
 --
 -- hold_retry(line, id, backoff_ends_at, starts_at, slot_at)  adds a retry to the line
 -- release_retry(line, now)                                   takes the first retry out of the line, and makes it due. Returns whether there
@@ -14,7 +15,7 @@
 local GAP, MOVED_UP = 5, 20
 local DELAYED_STEP = 0x1000
 
--- Returns the end of the backoff, the time at which the task is due, and its id, or nil if the task is no longer held.
+-- Decodes a member: returns the end of the backoff, the time at which the task is due, and its id, or nil if the task is no longer held.
 local function held_retry(member)
   local backoff_ends_at, due, id = string.match(member, '^(%d+) (%d+) (.*)$')
   local score = redis.call('ZSCORE', base .. 'retrying', id)

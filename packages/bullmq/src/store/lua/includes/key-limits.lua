@@ -1,4 +1,5 @@
--- Limits how many tasks of a concurrency key are active at the same time, and how many of them start per period, over all workers of a queue.
+-- Limits how many tasks of a concurrency key are active at the same time, and how many of them start per period, across all workers of a
+-- queue.
 --
 -- The hash `key-limits` has the limits: `concurrency` and `rate` apply to every key, and `concurrency:<key>` and `rate:<key>` to one key
 -- instead. A queue without limits does not have the hash. A lane whose key may not start a task is blocked (blocked-lanes.lua).
@@ -6,28 +7,29 @@
 -- **Concurrency.** The sorted set `active-by-key` counts the active tasks of each key. The list `active` is the truth, and the counts are a
 -- cache of it: if the queue has limits, they agree after each script. The script that makes a task active counts it, and the script that
 -- removes a task from `active` gives its place back, before it fetches, so that it can start the next task of the same key
--- (active-tasks.lua). Where a limit is set, the active tasks are counted in the same script (active-count.lua), so the limit also applies to
--- the tasks that already run. A lowered limit stops nothing that runs. What another tool does to an active task's data, or a Worker that is
--- not attached, is not counted. The leader therefore counts from time to time, and reports what it has corrected.
+-- (active-tasks.lua). A script that sets the first limit of a queue counts the active tasks (active-count.lua), so the limit also applies
+-- to tasks that are already running. A lowered limit does not stop a running task. Changes that another tool or a Worker that is not
+-- attached makes to active tasks are not counted. The leader therefore counts again from time to time, and reports what it has corrected.
 --
--- **Rate.** The rate is that of GCRA, the generic cell rate algorithm (ITU-T I.371), a leaky bucket without a queue. A key with the rate of
--- `max` tasks per period starts one task per interval of period / max on average. The string `key-rate:<key>` has the time at which the next
--- start would be due if the starts were spread evenly. A start adds an interval to that time, or to the current one if that is later. With a
--- burst of b, a task may start up to b - 1 intervals before it is due. The string expires when the time has passed, so an idle key has none.
--- A start is never given back: a task that is requeued has used its share, so a key starts no more than its rate allows, whatever ends its
--- attempts. packages/engine/src/admission/start-rate.ts computes this in the same way.
+-- **Rate.** The rate is limited by GCRA, the generic cell rate algorithm (ITU-T I.371), a leaky bucket without a queue. A key with the rate
+-- of `max` tasks per period starts one task per interval of period / max on average. The string `key-rate:<key>` has the time at which the
+-- next start would be due if the starts were spread evenly. A start adds an interval to that time, or to the current time if that is later.
+-- With a burst of b, a task may start up to b - 1 intervals before it is due. The string expires when its time has passed, so an idle key
+-- has none. A start is never given back: a task that is requeued has used its share, so a key starts no more than its rate allows, however
+-- its attempts end. packages/engine/src/admission/start-rate.ts computes this in the same way.
 --
 -- **Throttles.** A handler that throws `rateLimited` may throttle a key for some time. The sorted set `key-throttles` has these keys by the
 -- time at which they may start a task. It expires with the last throttle.
 --
--- A lane that is blocked because of a rate or a throttle is in `lane-times`, by the time at which it may start a task. The first fetch after
--- that time lets the lane take turns again, and a worker that has nothing to do waits until then. Times are in ms since 1970.
+-- A lane that is blocked because of a rate or a throttle is in `lane-times`, by the time at which it may start a task. The first fetch
+-- after that time lets the lane take turns again, and a worker that has nothing to do waits until then. Times are in ms since 1970.
 --
--- limits_of_key(key)                       how many active tasks the key may have and its rate, each nil or false if it has none, and both
---                                          again as they are stored for this key alone
+-- limits_of_key(key)                       how many active tasks the key may have and its rate, each nil or false if there is no such
+--                                          limit; and the same two limits as they are stored for this key alone
 -- active_of_key(key)                       how many tasks of the key are active
--- count_key(key), uncount_key(key)         add one to the active tasks of the key, and return how many there are, and remove one
--- open_rate(key, rate)                     what the other functions need of a rate, as it is stored
+-- count_key(key)                           adds one to the active tasks of the key, and returns how many there are
+-- uncount_key(key)                         subtracts one from them
+-- open_rate(key, stored)                   decodes a stored rate into what the other functions call `rate`
 -- key_starts_at(key, rate, has_throttles)  when the key may start its next task, or nil if it may start one now. `rate` may be nil
 -- count_start(rate)                        counts a start
 -- throttle_key(key, ends_at)               throttles the key until this time, unless it is already throttled for longer

@@ -1,12 +1,14 @@
 -- The turn of one lane (turns.lua): whether its next task may start, and how its next turn begins.
 --
--- open_turn(name, pass, obstacles)           what the other functions need: the lane's key, needs and limits. Counts the start for the key: a
---                                            lane that takes turns can nearly always start a task
--- uncount_turn(turn)                         undoes that
--- holds_up(turn)                             whether the lane may start nothing. It is then blocked
+-- open_turn(name, pass, obstacles)           returns what the other functions need: the lane's key, needs and limits. It already counts the
+--                                            start for the key, because a lane that takes turns can nearly always start a task
+-- uncount_turn(turn)                         takes this count back
+-- holds_up(turn)                             blocks the lane if it may start no task, and returns whether it has done so
 -- take_head(turn)                            makes the lane's next task active, and returns its id. A lane without a task leaves the turns
--- end_turn(turn, id, lane, obstacles)        after the start of this task, whose field is `lane`. Returns whether the lane takes turns on
--- read_lane(name, obstacles)                 a lane's key, needs and limits, and when it may start a task if it may not start one now
+-- end_turn(turn, id, lane, obstacles)        must be called after the start of this task, whose field `lane` this is. Returns whether the
+--                                            lane continues to take turns
+-- read_lane(name, obstacles)                 returns a lane's key, needs and limits, and when it may start a task if it may not start one
+--                                            now
 --- @include lanes
 --- @include active-tasks
 --- @include gates
@@ -39,7 +41,7 @@ local function uncount_turn(turn)
   end
 end
 
--- `pass` is that of the lane's next turn, and `time` the one that all lanes have reached.
+-- `pass` is the pass of the lane's next turn, and `time` is the pass that all lanes have reached.
 local function block_until(turn, pass, time)
   block_lane(turn.name, pass)
   redis.call('HSET', base .. 'turn-state', 'time', time)
@@ -48,7 +50,7 @@ local function block_until(turn, pass, time)
   end
 end
 
--- A lane with needs waits for its key as for a limiter, so that one of the key's lanes is woken after the other.
+-- A lane with needs waits for its key as for a limiter, so that the lanes of a key are woken one after the other.
 local function wait_for_key(turn, pass, time)
   limiters().wait_for(turn.name, { key_need(turn.key) }, pass, time)
 end
@@ -105,8 +107,8 @@ local function take_head(turn)
   return nil
 end
 
--- Returns the pass from which the lane counts its turn. If it has waited for a limiter, it kept its place among those that wait, but gets no
--- more than its turn among all lanes.
+-- Returns the pass from which the lane counts its turn. A lane that has waited for a limiter has kept its place among the lanes that wait,
+-- but gets no more than its turn among all lanes.
 local function reached_pass(turn)
   local name, pass = turn.name, turn.pass
   if not turn.is_limited or redis.call('EXISTS', base .. 'waited-needs') == 0 then

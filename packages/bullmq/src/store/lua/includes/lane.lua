@@ -2,7 +2,8 @@
 --
 -- lane_name(field)             the name of the lane in a task's field `lane`
 -- lane_weight(field)           the weight of the task's turn in its field `lane`
--- split_lane(name)             the concurrency key and the needs in a lane's name: '' if its tasks have no key, nil if they have no needs
+-- split_lane(name)             the concurrency key and the needs in a lane's name. The key is '' if the lane's tasks have none, and the
+--                              needs are nil if they need nothing
 -- lane_list(base, name)        the key of the lane's list
 -- lane_priorities(base, name)  the key of the sorted set of the lane's tasks with a priority
 -- lane_length(base, name)      how many tasks are in the lane

@@ -1,5 +1,5 @@
--- Lanes: the waiting tasks with the same concurrency key that need the same shares of limiters. A task without a lane has no concurrency
--- key in a fair queue, and needs nothing.
+-- Lanes: a lane consists of the waiting tasks with the same concurrency key that need the same shares of limiters. A task has no lane if it
+-- has no concurrency key in a fair queue and needs nothing.
 --
 -- A lane consists of a list and, for tasks with a priority, a sorted set. As in BullMQ, the tasks of the list start first, and the next one
 -- is at the right end of the list. Five kinds of key belong to the lanes of a queue:
@@ -9,19 +9,20 @@
 --               this order, which does not change while a lane has a task.
 --   turns       the lanes by their pass. The lane with the smallest pass is next (turns.lua). A lane that has become empty keeps its place
 --               until its turn, because a key with one task at a time would otherwise always be first.
---   turn-state  the number of tasks in all lanes (`waiting`), a counter (`order`), and the pass of the tasks without a key (`pass`)
+--   turn-state  the number of tasks in all lanes (`waiting`), a counter (`order`), the pass of the tasks without a lane (`pass`), and that
+--               of the turn in which a lane was last blocked (`time`: blocked-lanes.lua)
 --
--- When no task waits, the next fetch deletes all of them.
+-- When no task waits, the next fetch deletes all of these keys.
 --
 -- The name of a lane is its concurrency key or, if its tasks need shares of limiters, the key, NEEDS_MARK and these needs. A task's own
 -- field `lane` has the weight of its turn and the name of its lane, separated by a blank. The field is written when the task is added, and
--- never changes. The task is in its lane whenever it waits, whichever script has returned it there. If a Worker that is not attached has put
--- the task into `wait`, the task starts from there, or returns to its lane if the queue limits anything.
+-- never changes. The task is in its lane whenever it waits, whichever script has returned it there. If a Worker that is not attached has
+-- put the task into `wait`, the task starts from there, or returns to its lane if the queue limits anything.
 --- @include time
 --- @include lane
 
 local NEEDS_MARK = '\30'
--- By how much of a turn a lane that was empty joins behind the lane that is next.
+-- An empty lane that gets a task joins this part of a turn behind the lane that is next (turns.lua).
 local JOINS_BEHIND = 0.125
 -- BullMQ's factor between a priority and the counter that orders the tasks with the same priority.
 local LANE_PRIORITY_STEP = 0x100000000
@@ -40,9 +41,9 @@ local function join_turns(name)
   redis.call('ZADD', base .. 'turns', 'NX', pass, name)
 end
 
--- Puts a task into its lane, at its head if `to_head`. `priority` is 0 if it has none. Returns whether a worker has to wake: if the lane had
--- a task already, that task has woken a worker, or could not start. If the lane is blocked until another task ends, no worker could start
--- the new one. If it is blocked until some time, an idle worker has to know that time.
+-- Puts a task into its lane, at its head if `to_head`. `priority` is 0 if it has none. Returns whether a worker has to wake. None has to if
+-- the lane already had a task, because that task has woken a worker or could not start, or if the lane is blocked until another task ends,
+-- because no worker could start the new task. If the lane is blocked until some time, an idle worker has to wake to learn that time.
 local function enter_lane(lane, id, priority, to_head)
   local name, list, priorities = lane_keys(lane)
   local state, was_empty = base .. 'turn-state', false
@@ -65,7 +66,7 @@ local function enter_lane(lane, id, priority, to_head)
   return true
 end
 
--- Lets a lane take turns that has become empty while it was blocked. The next fetch then gives its tickets back.
+-- Lets a lane with needs take turns again that has become empty while it was blocked. The next fetch then gives its tickets back.
 local function resume_emptied(name)
   local pass = string.find(name, NEEDS_MARK, 1, true) and redis.call('ZSCORE', base .. 'blocked-lanes', name)
   if pass then

@@ -8,27 +8,27 @@
 --   service:smtp         a circuit breaker. Its capacity is 0 while no task may start, and absent otherwise (gates.lua). It has no permits,
 --                        so nothing is counted for it
 --
--- The name of a lane contains what its tasks need, so all tasks of a lane can start, or none of them. A need is a limiter and an amount, such
--- as `permits:db=3`. These keys belong to the limiters of a queue:
+-- The name of a lane contains what its tasks need, so all tasks of a lane can start, or none of them. A need is a limiter and an amount,
+-- such as `permits:db=3`. These keys belong to the limiters of a queue:
 --
 --   capacities           the limiters that limit something. A limiter without a capacity limits nothing, and nothing is counted for it
---   in-use               what the active tasks hold. As with the keys (key-limits.lua), `active` is the truth, a start adds to the count, and
---                        the script that removes a task from `active` subtracts from it
---   need-waiters:<need>  the blocked lanes with this need that have met the limit, by the pass of the turn in which they did: their tickets.
---                        The lanes with needs that wait for their concurrency key have the need `key:<key>=1`
+--   in-use               what the active tasks hold. As with the keys (key-limits.lua), `active` is the truth, a start adds to the count,
+--                        and the script that removes a task from `active` subtracts from it
+--   need-waiters:<need>  the lanes that wait because of this need, by their tickets. A lane's ticket is the pass of the turn in which it
+--                        met the limit. The lanes with needs that wait for their concurrency key have the need `key:<key>=1`
 --   waited-needs         the needs for which lanes wait
 --   key-passes           the pass of each concurrency key that has several lanes, so that they share its turns (turns.lua)
 --
--- A task starts when all that it needs is free, and takes it in the same script. A lane whose tasks may not start leaves the turns, like one
--- whose key is at its limit:
+-- A task starts when all that it needs is free, and takes it in the same script. A lane whose tasks may not start leaves the turns, like
+-- one whose key is at its limit:
 --
--- - Lanes that wait for a limiter start strictly in the order of their tickets. A lane keeps its tickets until one of its tasks starts, so a
---   large need is not starved by small ones. It gets a ticket at each limiter that refuses it. The tickets of a lane have the same pass, so
---   no two lanes wait for each other.
--- - A lane that waits for its key, or for a time, gives its tickets back. So does a lane that needs more than a capacity: it can never start,
---   and must not hold up others. It waits at that limiter alone, where it is passed over until the capacity is raised.
--- - What is given back wakes the first lane that waits for the limiter: the lane takes turns again, with the pass of its ticket. A lane that
---   gives its ticket back wakes the next one, whether or not its task has started. One wake-up thus reaches each lane that may start.
+-- - Lanes that wait for a limiter start strictly in the order of their tickets. A lane keeps its tickets until one of its tasks starts, so
+--   a large need is not starved by small ones. It gets a ticket at each limiter that refuses it. The tickets of a lane have the same pass,
+--   so no two lanes wait for each other.
+-- - A lane that waits for its key, or for a time, gives its tickets back. So does a lane that needs more than a capacity: it can never
+--   start, and must not hold up others. It waits at that limiter alone, where it is passed over until the capacity is raised.
+-- - What is given back wakes the first lane that waits for the limiter: the lane takes turns again, with the pass of its ticket. A lane
+--   that gives its ticket back wakes the next one, whether or not its task has started. One wake-up thus reaches each lane that may start.
 --
 -- After each script, besides what blocked-lanes.lua says:
 --
@@ -36,18 +36,21 @@
 -- 2. A lane with a ticket is blocked, or has been woken and takes turns.
 -- 3. The first lane that waits for a limiter has been woken, or some limiter refuses it.
 --
--- limiters() returns these functions, which it creates first, because few tasks need a limiter. `name`, `key` and `needs` are a lane's:
+-- limiters() returns these functions. It creates them on the first call, because few tasks need a limiter. `name`, `key` and `needs` are
+-- those of a lane:
 --
--- refusals(name, key, needs, pass)         the needs for which the lane whose turn it is has to wait, or nil if its next task may start; and
---                                          the pass that all lanes have reached: that of the lane or, if others wait longer for the same,
---                                          theirs. A lane that has to wait gives back its ticket for the key. One that needs more than a
---                                          capacity also gives back those for the other limiters, and the pass is nil
--- wait_for(name, refused, pass, time)      blocks the lane until it is woken because of one of these needs. `time` is the pass that all lanes
---                                          have reached, or nil
--- leave_waiters(name, key, needs, kept)    gives back the lane's tickets, and wakes the next lanes. `kept` is a limiter, or 'key', for which
---                                          the lane keeps its ticket. Returns whether it has given one back
+-- refusals(name, key, needs, pass)         the needs for which the lane whose turn it is has to wait, or nil if its next task may start;
+--                                          and the pass that all lanes have reached, which is that of the lane or, if it is smaller, the
+--                                          ticket of a lane that waits for the same. A lane that has to wait gives back its ticket for the
+--                                          key. A lane that needs more than a capacity also gives back its tickets for the other limiters,
+--                                          and the pass is nil
+-- wait_for(name, refused, pass, time)      blocks the lane until it is woken because of one of these needs. `time` is the pass that all
+--                                          lanes have reached, or nil
+-- leave_waiters(name, key, needs, kept)    gives back the lane's tickets, and wakes the next lanes. `kept` is a limiter, or 'key', for
+--                                          which the lane keeps its ticket. Returns whether it has given one back
 -- is_full(needs)                           whether some limiter has too little left. Lanes that wait are not considered
--- take(needs), give_back(needs)            count the start of a task, and what it gives back, which wakes the next lanes
+-- take(needs)                              counts what a task takes when it starts
+-- give_back(needs)                         counts what a task gives back, and wakes the next lanes
 -- wake(limiter)                            wakes the first lane that waits for the limiter
 -- each_need(needs)                         iterates over the limiters and amounts of needs
 --- @include blocked-lanes

@@ -1,5 +1,7 @@
--- Counts how often a task has lost its worker. BullMQ's script counts each loss in `stc`, and lets the next worker fail the task if there were
--- too many. A loss is uncounted if the process of the attempt lives. `lostIn` is the fencing token of the last attempt whose loss is counted.
+-- uncount_loss(job) takes back that a task was counted as lost, because the process of the lost attempt lives. `job` is the task's key.
+--
+-- BullMQ's script counts in the field `stc` how often a task has lost its worker. If it was too often, the script sets the field `defa`,
+-- because of which the next worker fails the task. The field `lostIn` is the fencing token of the last attempt whose loss is counted.
 
 local function uncount_loss(job)
   redis.call('HINCRBY', job, 'stc', -1)

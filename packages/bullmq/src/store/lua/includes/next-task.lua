@@ -2,7 +2,7 @@
 -- keys. See turns.lua.
 --- @include lane
 
--- How many lanes are looked at. The others are empty lanes whose turn has come, which a fetch will skip.
+-- How many lanes are examined. Further lanes would matter only if all of these were empty lanes whose turn has come, which a fetch skips.
 local EXAMINED_LANES = 32
 
 local function next_task(base)

@@ -1,9 +1,9 @@
 -- Puts tasks into the places where they wait, with the events from which BullMQ's tools learn of it.
 --
 -- place_task(task)                  puts a new task into `delayed`, or behind others
--- place_behind(id, lane, priority)  puts a task into its lane or `prioritized`, behind the others there; a task of `wait` is written by
---                                   write_waiting
--- write_waiting()                   writes what the tasks so far have in common: `wait`, and the marker that wakes a worker
+-- place_behind(id, lane, priority)  puts a task into its lane or into `prioritized`, behind the others there. A task that belongs
+--                                   into `wait` is kept for write_waiting
+-- write_waiting()                   writes the kept tasks to `wait`, and the marker that wakes a worker. It must be called after the others
 -- add_bullmq_event(name, id, ...)   adds an event to BullMQ's stream, with further fields
 --
 -- `rare().enter_lane` is that of lanes.lua, which few scripts need.

@@ -1,5 +1,6 @@
--- Finds out which features a queue uses, and what may keep its lanes from starting tasks, so that a queue pays only for the features that it
--- uses. EXISTS counts a key as often as it is given. Each feature has its own power of two, so one command answers several questions.
+-- Finds out which features a queue uses, and what may keep its lanes from starting tasks, so that a queue pays only for the features that
+-- it uses. EXISTS counts a key as often as it is given. Each key is given a power of two times, so that one command answers several
+-- questions.
 --
 -- read_features()           1 if lanes take turns, plus 2 if keys have limits, plus 4 if limiters have capacities
 -- read_obstacles(features)  has_limits      whether keys have limits

@@ -1,13 +1,14 @@
--- Removes tasks that have ended: those that are no longer kept, those that are not kept at all, and dead ones by request.
+-- Removes tasks that have ended: because their retention is over, because they are not kept at all, or because a request deletes dead
+-- tasks.
 --
 -- remove_ended_task(base, status, id)              removes a task with this final status
 -- remove_ended(base, status, since, count, limit)  removes up to `limit` tasks with one final status, those that ended first, until every
 --                                                  remaining one ended at `since` (ms since 1970) or later, and at most `count` remain. If
---                                                  `since` or `count` is '', that limit does not apply. Returns how many it has removed, in
---                                                  O(log n) and the time to remove them
+--                                                  `since` or `count` is '', that limit does not apply. Returns how many it has removed.
+--                                                  O(log n + removed tasks)
 --
--- A failed child of a flow stays among the dependencies of its parent, unless the child's options say otherwise. When BullMQ removes such a
--- child, the parent no longer waits for it. Nor does it here, because it would otherwise wait forever for a task that no longer exists.
+-- A failed child of a flow stays among the dependencies of its parent, unless the child's options say otherwise. If such a child is
+-- removed, the parent no longer waits for it, as in BullMQ. Otherwise, it would wait forever for a task that no longer exists.
 --- @include bullmq-job
 --- @include failed-set
 --- @include delete-job

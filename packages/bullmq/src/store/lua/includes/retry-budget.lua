@@ -1,26 +1,26 @@
--- Keeps retries within the retry budget of their definition, in the scripts that end an attempt, but only for an attempt that is retried
--- and for the last attempt of a task that was retried. The functions make the same decisions as
+-- Keeps retries within the retry budget of their definition. The scripts that end an attempt use it, but only if the attempt is retried, or
+-- if it is the last attempt of a task that was retried. The functions make the same decisions as
 -- packages/engine/src/verdict/retry-budget.ts, which explains the budget.
 --
--- The attempts that the ratio refers to are counted in the worker (retry-budget/attempt-counts.ts). The worker sends its counts with the
--- next end that needs the budget, so an attempt that succeeds costs nothing. Attempts of workers without any failures are missing, which
--- makes the ratio stricter.
+-- Each worker counts the attempts to which the ratio refers (retry-budget/attempt-counts.ts). It sends its counts with the next end that
+-- needs the budget, so an attempt that succeeds costs nothing. The attempts of workers without any failures are missing, which makes the
+-- ratio stricter.
 --
 -- The hash `retry-budget:<definition>` contains `tokens` and `at` as in the engine, and for each second the number of attempts that ended
 -- (`a` and the second) and of retries that the ratio allowed (`r` and the second). It expires when the whole budget is unused.
 --
--- admit_retry(packed, now, id, backoff_ends_at)  returns when the retry of the task starts. `packed` comes from attempt-counts.ts. Times are
---                                                in ms since 1970
+-- admit_retry(packed, now, id, backoff_ends_at)  returns when the retry of the task starts. `packed` comes from attempt-counts.ts. Times
+--                                                are in ms since 1970
 -- end_retry(packed, now, is_completed)           takes the end of a retry into account, which may release held retries
 --- @include time
 --- @include held-retries
 
 local BUDGET_WINDOW_S, MAX_RELEASED = 10, 100
 local BUDGET_WINDOW_MS = BUDGET_WINDOW_S * 1000
--- How many held retries are looked at together. Most of them are still held, unless many tasks were cancelled at once.
+-- How many held retries one script examines. Nearly all of them are still held, unless many tasks were cancelled at once.
 local MAX_EXAMINED = 1000
 
--- Reads what is stored, and counts the attempts whose numbers `counts` has by their age in seconds.
+-- Reads what is stored, and adds the attempts that `counts` has by their age in seconds.
 local function read_budget(budget, counts)
   local stored = redis.call('HGETALL', budget.key)
   for i = 1, #stored, 2 do
@@ -129,7 +129,8 @@ local function admit_retry(packed, now, id, backoff_ends_at)
   return starts_at
 end
 
--- If held retries now start earlier, an idle worker wakes when the first task is due. Returns how many do.
+-- Returns how many held retries now start earlier. If any do, the marker is set, so that an idle worker wakes when the first of them is
+-- due.
 local function end_retry(packed, now, is_completed)
   local budget = open_budget(packed, now)
   if is_completed then

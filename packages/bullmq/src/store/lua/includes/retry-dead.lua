@@ -16,7 +16,7 @@
 
 local MAX_RETRY_RECORDS = 10
 
--- A script that adds tasks creates these functions on first use (new-tasks.lua).
+-- place-task.lua expects this function. Scripts that add tasks create its functions only on first use (new-tasks.lua).
 local function rare()
   return { enter_lane = enter_lane }
 end
@@ -45,7 +45,7 @@ local function with_time(data, stored, at)
   return head .. '"retriedAt":' .. whole(at) .. ',' .. string.gsub(rest, '^"retriedAt":%d+,', '')
 end
 
--- The parent of a flow waits for a failed child again, unless it is not waiting any more.
+-- If the failed child was reported to the parent of its flow, makes the child one of the parent's dependencies again.
 local function return_to_parent(job, parent)
   local was_told = redis.call('EXISTS', parent) == 1
     and (redis.call('ZREM', parent .. ':unsuccessful', job) == 1 or redis.call('HDEL', parent .. ':failed', job) == 1)
@@ -54,7 +54,7 @@ local function return_to_parent(job, parent)
   end
 end
 
--- A pass that looks for the tasks that a cancel rule covers might miss the task, because it moves (cancel/forget-rules.lua).
+-- A pass that looks for tasks that match a cancel rule might miss this task, because the task moves (cancel/forget-rules.lua).
 local function note_return(id)
   if has_cancel_rules == nil then
     has_cancel_rules = redis.call('EXISTS', base .. 'cancel-rules') == 1
@@ -79,7 +79,7 @@ local function retry_dead(id, retries, entry, data)
   if deaths then
     redis.call('HSET', job, 'deaths', '1', 'stc', '1')
   end
-  -- A request to cancel an earlier attempt of the task, which the leader has not removed yet.
+  -- The leader may not yet have removed a request to cancel an earlier attempt of the task.
   redis.call('HDEL', base .. 'cancelling', id)
   charge(base, job, 1)
   redis.call('HINCRBY', base .. 'totals', 'retried', 1)

@@ -1,8 +1,9 @@
--- spill_lanes() moves all tasks out of their lanes to BullMQ's own places, for BullMQ's scripts that delete all waiting jobs. O(n), as these.
+-- spill_lanes() moves all tasks out of their lanes to BullMQ's own places, for BullMQ's scripts that delete all waiting jobs. O(n), like
+-- them.
 --- @include lane
 --- @include forget-turns
 
--- How many tasks one command moves. A Lua function has room for about 8,000 arguments.
+-- How many tasks one command moves. Lua passes fewer than 8,000 values to a function.
 local SPILLED_AT_ONCE = 1000
 
 local function spill_lanes()

@@ -1,4 +1,5 @@
--- REPLY_KEPT_MS                             how long a reply to the leader is kept, in ms. It does not send a script again after this time
+-- REPLY_KEPT_MS                             how long a reply to the leader is kept, in ms. The leader does not send a script again after
+--                                           that
 -- stored_reply(key, request)                returns the reply that was stored for this request, or nil
 -- store_reply(key, request, reply, keepMs)  stores a reply for `keepMs`, in place of the previous one
 --

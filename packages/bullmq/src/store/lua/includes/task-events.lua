@@ -1,7 +1,7 @@
 -- What has happened to the tasks of a queue: the events in the stream `task-events`.
 --
--- Each entry of the stream has two fields, `id` (of the task) and `event` (JSON, an EventBody). Redis creates the entry's id, which is the
--- event's id and its time. A task's field `events` has the number of entries that the stream keeps. A task without events does not have the
+-- Each entry of the stream has two fields: `id`, the task's id, and `event`, an EventBody as JSON. Redis creates the entry's id, which is
+-- also the event's id and its time. A task's field `events` says how many entries the stream keeps. A task without events does not have the
 -- field. XADD drops the oldest entries beyond this number in whole blocks (`~`), which takes constant time.
 --
 -- add_task_event(base, id, count, event)  adds an event, and keeps `count` entries
@@ -9,11 +9,11 @@
 --                                         values of the task's fields of the same names. `group` is a group's id and the number of its
 --                                         member
 -- add_task_events(base, id, lines, due)   adds the events of an attempt. The first line is how many entries the stream keeps, and each
---                                         further line is an event. An event that breaks off before a time gets the time `due`, in ms since
---                                         1970
+--                                         further line is an event. If the JSON of an event ends before a time, it is completed with the
+--                                         time `due`, in ms since 1970
 --
--- At most MAX_LOG_EVENTS log lines of a task become events, over all of its attempts. The task may have been removed in the meantime, and
--- must not be created again for this count.
+-- At most MAX_LOG_EVENTS log lines of a task become events, over all of its attempts. The hash of the task may have been deleted in the
+-- meantime. It must not be created again only to count lines.
 local MAX_LOG_EVENTS = 100
 
 local function add_task_event(base, id, count, event)

@@ -1,13 +1,13 @@
 -- Starts the next waiting task of a queue whose lanes take turns, or that limits something (lanes.lua).
 --
 -- Turns are stride scheduling. Each lane has a pass, and the lane with the smallest pass is next. When one of the lane's tasks starts,
--- 1 / weight is added to the pass, so a key with the weight 3 starts three tasks for each task of a key with the weight 1. The tasks without
--- a lane are one lane more, with the weight 1: they start as BullMQ orders them, and their pass is at most one turn behind the lane that is
--- next.
+-- 1 / weight is added to the pass, so a key with the weight 3 starts three tasks for each task of a key with the weight 1. The tasks
+-- without a lane count as one more lane, with the weight 1: they start in BullMQ's order, and their pass is at most one turn behind that of
+-- the lane that is next.
 --
--- If the tasks of a key need different shares of limiters, the key has several lanes. They share its turns: a start of one of them begins at
--- the pass that the last start of the key has reached (`key-passes`), so a key with three lanes starts as many tasks as one with a single
--- lane.
+-- If the tasks of a key need different shares of limiters, the key has several lanes. They share its turns: a start of one of them begins
+-- at the pass that the last start of the key has reached (`key-passes`), so a key with three lanes starts as many tasks as one with a
+-- single lane.
 --
 -- A lane that was empty joins an eighth of a turn behind the lane that is next. If it joined exactly there, new keys whose names sort first
 -- could hold up a lane whose name sorts last, because Redis orders equal passes by name.
@@ -15,16 +15,17 @@
 -- While a lane has a task, passes only grow. Before they are so large that adding 1 / weight would be inexact, all lanes begin again at 0.
 -- Otherwise, the passes of keys with a high weight would one day no longer change, and these keys would start all of their tasks first.
 --
--- One script looks at no more than 32 lanes, most of which are empty lanes whose turn has come. If it has found no task by then although
--- there is one, it adds the marker, so that a worker fetches again.
+-- One script looks at no more than 32 lanes. If all of them are empty or blocked, but a further lane has a task, the script adds the
+-- marker, so that a worker fetches again.
 --
--- start_next(features, now)  makes the next task active, and returns its id, or nil if none may start from a lane or from `wait`; whether no
---                            further task may start until one ends, so that no worker has to wake; and whether a task of `prioritized` that
---                            starts instead has to be counted (active-tasks.lua). `features` is what the end of the last task has found, or
---                            nil. `now` is in ms since 1970
+-- start_next(features, now)  makes the next task active, and returns its id, or nil if none may start from a lane or from `wait`; whether
+--                            no further task may start until one ends, so that no worker has to wake; and whether a task of `prioritized`
+--                            that starts instead has to be counted (active-tasks.lua). `features` are those that give_back has returned in
+--                            the same script, or nil. `now` is in ms since 1970
 --
--- The queue is neither paused nor throttled nor at its limits, and its due tasks wait. A task that another tool has deleted is dropped. A task
--- with a lane that another tool has put into `wait` returns to its lane if the queue limits anything: there, no limit would apply.
+-- The caller has checked that the queue is not paused, throttled or at its limits, and has moved the tasks that are due to where they wait.
+-- A task that another tool has deleted is dropped. If another tool has put a task with a lane into `wait`, and the queue limits anything,
+-- the task returns to its lane, because no limit applies in `wait`.
 --- @include lanes
 --- @include active-tasks
 --- @include lane-turn
@@ -35,7 +36,8 @@ local MAX_LANES = 32
 -- The pass at which all lanes begin again. Up to here, a turn of the smallest length, 0.001, is added with an error of 0.1 % at most.
 local LAST_PASS = 0x100000000
 
--- Gives each lane the pass 0. A lane stays blocked unless it waits for a limiter. O(n log n), at most once in LAST_PASS turns.
+-- Gives each lane the pass 0. The lanes that wait for a limiter take turns again, and the other blocked lanes stay blocked. O(n log n), at
+-- most once in LAST_PASS turns.
 local function begin_again()
   local turns, blocked = base .. 'turns', base .. 'blocked-lanes'
   for _, need in ipairs(redis.call('ZRANGE', base .. 'waited-needs', 0, -1)) do
@@ -59,7 +61,7 @@ local function next_lane()
   return name, tonumber(pass)
 end
 
--- Returns whether the tasks without a lane come before a lane with this pass. If so, they have taken their turn.
+-- Returns whether the tasks without a lane come before a lane with this pass. If so, counts their turn.
 local function take_turn_of_others(pass)
   local state = base .. 'turn-state'
   local own = math.max(tonumber(redis.call('HGET', state, 'pass')) or pass, pass - 1)
@@ -71,7 +73,7 @@ local function take_turn_of_others(pass)
 end
 
 -- Makes the next task of the lane whose turn it is active. Returns its id, or nil if no task in a lane may start; whether it is the turn of
--- the tasks without a lane; and whether the task's lane takes turns on.
+-- the tasks without a lane; and whether the task's lane continues to take turns.
 local function take_turn(obstacles)
   for _ = 1, MAX_LANES do
     local name, pass = next_lane()
@@ -100,7 +102,8 @@ local function take_turn(obstacles)
   return nil, false
 end
 
--- After a look at the lanes that has found no task.
+-- Is called when no lane has started a task. Forgets the turns if no lane is left in them or no task waits, and adds the marker if there
+-- are lanes left to look at.
 local function note_none(obstacles)
   local lanes = base .. 'lanes'
   local remaining = redis.call('EXISTS', base .. 'turns', lanes, lanes)
@@ -111,7 +114,7 @@ local function note_none(obstacles)
   end
 end
 
--- Lets the lanes whose time has come take turns again, and those of the services whose time has come.
+-- Lets the lanes whose time has come take turns again, and the lanes of the services whose time has come.
 local function resume_due(now)
   local due = redis.call('ZRANGEBYSCORE', base .. 'lane-times', '-inf', now, 'LIMIT', '0', MAX_LANES)
   for _, name in ipairs(due) do
