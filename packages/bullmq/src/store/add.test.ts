@@ -54,6 +54,14 @@ const identity = () => ({
 const task = (call: { delay?: '1h'; queueTimeout?: '1m'; tags?: string[] }) => newTask(long, { n: 3 }, call, identity())
 
 describe('an enqueue', () => {
+  it('of a delayed task lets no worker wait longer than until the next lane may start a task', async () => {
+    const { broker, redis, keys } = await openQueue()
+    const soon = Date.now() + 60_000
+    await redis.zadd(keys.laneTimes, soon, 'tenant')
+    await broker.enqueue(task({ delay: '1h' }))
+    expect(await redis.zscore(keys.marker, '1')).toBe(`${soon}`)
+  })
+
   it('stores the task, its tags and its queue timeout in one command', async () => {
     // A connection takes the method when it is opened.
     const sent = vi.spyOn(Redis.prototype, 'sendCommand')

@@ -162,6 +162,19 @@ describe.each(Object.entries(CHILDREN))('a child with %s', (_option, opts) => {
   })
 })
 
+it('a parent that is delayed lets no worker wait longer than until the next lane may start a task', async () => {
+  const one = stage()
+  const { redis, keys, flows } = one
+  await flows.add({
+    ...{ name: 'parent', queueName: 'q', opts: { jobId: 'p', delay: 60_000 } },
+    children: [{ name: 'x', queueName: 'q', opts: { jobId: 'c', ignoreDependencyOnFailure: true } }],
+  })
+  const soon = Date.now() + 1_000
+  await redis.zadd(keys.laneTimes, soon, 'tenant')
+  await cancel(one, 'c', Date.now())
+  expect(await redis.zscore(keys.marker, '1')).toBe(`${soon}`)
+})
+
 const NEXT: Readonly<Record<string, JobsOptions>> = {
   'no options': {},
   'a delay': { delay: 5_000 },

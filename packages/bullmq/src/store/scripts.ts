@@ -2373,8 +2373,9 @@ local function delay_job(home, id, due, part)
     redis.call('ZADD', home .. part, score, id)
   end
   redis.call('XADD', home .. 'events', '*', 'event', 'delayed', 'jobId', id, 'delay', whole(due))
-  local next_due = redis.call('ZRANGE', home .. 'delayed', 0, 0, 'WITHSCORES')[2]
-  redis.call('ZADD', home .. 'marker', whole(math.floor(next_due / JOB_DUE_STEP)), '1')
+  local next_due = math.floor(redis.call('ZRANGE', home .. 'delayed', 0, 0, 'WITHSCORES')[2] / JOB_DUE_STEP)
+  local lane_time = redis.call('ZRANGE', home .. 'lane-times', 0, 0, 'WITHSCORES')[2]
+  redis.call('ZADD', home .. 'marker', whole(math.min(next_due, lane_time or next_due)), '1')
 end
 local function may_start_job(home)
   local paused, concurrency = unpack(redis.call('HMGET', home .. 'meta', 'paused', 'concurrency'))
@@ -3575,8 +3576,9 @@ local function delay_job(home, id, due, part)
     redis.call('ZADD', home .. part, score, id)
   end
   redis.call('XADD', home .. 'events', '*', 'event', 'delayed', 'jobId', id, 'delay', whole(due))
-  local next_due = redis.call('ZRANGE', home .. 'delayed', 0, 0, 'WITHSCORES')[2]
-  redis.call('ZADD', home .. 'marker', whole(math.floor(next_due / JOB_DUE_STEP)), '1')
+  local next_due = math.floor(redis.call('ZRANGE', home .. 'delayed', 0, 0, 'WITHSCORES')[2] / JOB_DUE_STEP)
+  local lane_time = redis.call('ZRANGE', home .. 'lane-times', 0, 0, 'WITHSCORES')[2]
+  redis.call('ZADD', home .. 'marker', whole(math.min(next_due, lane_time or next_due)), '1')
 end
 local function may_start_job(home)
   local paused, concurrency = unpack(redis.call('HMGET', home .. 'meta', 'paused', 'concurrency'))
@@ -4740,8 +4742,9 @@ local function delay_job(home, id, due, part)
     redis.call('ZADD', home .. part, score, id)
   end
   redis.call('XADD', home .. 'events', '*', 'event', 'delayed', 'jobId', id, 'delay', whole(due))
-  local next_due = redis.call('ZRANGE', home .. 'delayed', 0, 0, 'WITHSCORES')[2]
-  redis.call('ZADD', home .. 'marker', whole(math.floor(next_due / JOB_DUE_STEP)), '1')
+  local next_due = math.floor(redis.call('ZRANGE', home .. 'delayed', 0, 0, 'WITHSCORES')[2] / JOB_DUE_STEP)
+  local lane_time = redis.call('ZRANGE', home .. 'lane-times', 0, 0, 'WITHSCORES')[2]
+  redis.call('ZADD', home .. 'marker', whole(math.min(next_due, lane_time or next_due)), '1')
 end
 local function may_start_job(home)
   local paused, concurrency = unpack(redis.call('HMGET', home .. 'meta', 'paused', 'concurrency'))
@@ -5462,8 +5465,9 @@ local function delay_job(home, id, due, part)
     redis.call('ZADD', home .. part, score, id)
   end
   redis.call('XADD', home .. 'events', '*', 'event', 'delayed', 'jobId', id, 'delay', whole(due))
-  local next_due = redis.call('ZRANGE', home .. 'delayed', 0, 0, 'WITHSCORES')[2]
-  redis.call('ZADD', home .. 'marker', whole(math.floor(next_due / JOB_DUE_STEP)), '1')
+  local next_due = math.floor(redis.call('ZRANGE', home .. 'delayed', 0, 0, 'WITHSCORES')[2] / JOB_DUE_STEP)
+  local lane_time = redis.call('ZRANGE', home .. 'lane-times', 0, 0, 'WITHSCORES')[2]
+  redis.call('ZADD', home .. 'marker', whole(math.min(next_due, lane_time or next_due)), '1')
 end
 local function may_start_job(home)
   local paused, concurrency = unpack(redis.call('HMGET', home .. 'meta', 'paused', 'concurrency'))
@@ -5814,8 +5818,9 @@ local function write_waiting()
     redis.call('ZADD', base .. 'marker', '0', '0')
   end
   if has_delayed then
-    local next_due = redis.call('ZRANGE', base .. 'delayed', 0, 0, 'WITHSCORES')[2]
-    redis.call('ZADD', base .. 'marker', whole(math.floor(next_due / DELAYED_STEP)), '1')
+    local next_due = math.floor(redis.call('ZRANGE', base .. 'delayed', 0, 0, 'WITHSCORES')[2] / DELAYED_STEP)
+    local lane_time = redis.call('ZRANGE', base .. 'lane-times', 0, 0, 'WITHSCORES')[2]
+    redis.call('ZADD', base .. 'marker', whole(math.min(next_due, lane_time or next_due)), '1')
   end
 end
 local has_cancel_rules
@@ -6119,8 +6124,9 @@ local function delay_job(home, id, due, part)
     redis.call('ZADD', home .. part, score, id)
   end
   redis.call('XADD', home .. 'events', '*', 'event', 'delayed', 'jobId', id, 'delay', whole(due))
-  local next_due = redis.call('ZRANGE', home .. 'delayed', 0, 0, 'WITHSCORES')[2]
-  redis.call('ZADD', home .. 'marker', whole(math.floor(next_due / JOB_DUE_STEP)), '1')
+  local next_due = math.floor(redis.call('ZRANGE', home .. 'delayed', 0, 0, 'WITHSCORES')[2] / JOB_DUE_STEP)
+  local lane_time = redis.call('ZRANGE', home .. 'lane-times', 0, 0, 'WITHSCORES')[2]
+  redis.call('ZADD', home .. 'marker', whole(math.min(next_due, lane_time or next_due)), '1')
 end
 local function may_start_job(home)
   local paused, concurrency = unpack(redis.call('HMGET', home .. 'meta', 'paused', 'concurrency'))
@@ -6583,8 +6589,9 @@ local function write_waiting()
     redis.call('ZADD', base .. 'marker', '0', '0')
   end
   if has_delayed then
-    local next_due = redis.call('ZRANGE', base .. 'delayed', 0, 0, 'WITHSCORES')[2]
-    redis.call('ZADD', base .. 'marker', whole(math.floor(next_due / DELAYED_STEP)), '1')
+    local next_due = math.floor(redis.call('ZRANGE', base .. 'delayed', 0, 0, 'WITHSCORES')[2] / DELAYED_STEP)
+    local lane_time = redis.call('ZRANGE', base .. 'lane-times', 0, 0, 'WITHSCORES')[2]
+    redis.call('ZADD', base .. 'marker', whole(math.min(next_due, lane_time or next_due)), '1')
   end
 end
 local has_cancel_rules
@@ -11363,8 +11370,9 @@ local function delay_job(home, id, due, part)
     redis.call('ZADD', home .. part, score, id)
   end
   redis.call('XADD', home .. 'events', '*', 'event', 'delayed', 'jobId', id, 'delay', whole(due))
-  local next_due = redis.call('ZRANGE', home .. 'delayed', 0, 0, 'WITHSCORES')[2]
-  redis.call('ZADD', home .. 'marker', whole(math.floor(next_due / JOB_DUE_STEP)), '1')
+  local next_due = math.floor(redis.call('ZRANGE', home .. 'delayed', 0, 0, 'WITHSCORES')[2] / JOB_DUE_STEP)
+  local lane_time = redis.call('ZRANGE', home .. 'lane-times', 0, 0, 'WITHSCORES')[2]
+  redis.call('ZADD', home .. 'marker', whole(math.min(next_due, lane_time or next_due)), '1')
 end
 local function may_start_job(home)
   local paused, concurrency = unpack(redis.call('HMGET', home .. 'meta', 'paused', 'concurrency'))
@@ -11801,8 +11809,9 @@ local function delay_job(home, id, due, part)
     redis.call('ZADD', home .. part, score, id)
   end
   redis.call('XADD', home .. 'events', '*', 'event', 'delayed', 'jobId', id, 'delay', whole(due))
-  local next_due = redis.call('ZRANGE', home .. 'delayed', 0, 0, 'WITHSCORES')[2]
-  redis.call('ZADD', home .. 'marker', whole(math.floor(next_due / JOB_DUE_STEP)), '1')
+  local next_due = math.floor(redis.call('ZRANGE', home .. 'delayed', 0, 0, 'WITHSCORES')[2] / JOB_DUE_STEP)
+  local lane_time = redis.call('ZRANGE', home .. 'lane-times', 0, 0, 'WITHSCORES')[2]
+  redis.call('ZADD', home .. 'marker', whole(math.min(next_due, lane_time or next_due)), '1')
 end
 local function may_start_job(home)
   local paused, concurrency = unpack(redis.call('HMGET', home .. 'meta', 'paused', 'concurrency'))
@@ -16161,8 +16170,9 @@ local function write_waiting()
     redis.call('ZADD', base .. 'marker', '0', '0')
   end
   if has_delayed then
-    local next_due = redis.call('ZRANGE', base .. 'delayed', 0, 0, 'WITHSCORES')[2]
-    redis.call('ZADD', base .. 'marker', whole(math.floor(next_due / DELAYED_STEP)), '1')
+    local next_due = math.floor(redis.call('ZRANGE', base .. 'delayed', 0, 0, 'WITHSCORES')[2] / DELAYED_STEP)
+    local lane_time = redis.call('ZRANGE', base .. 'lane-times', 0, 0, 'WITHSCORES')[2]
+    redis.call('ZADD', base .. 'marker', whole(math.min(next_due, lane_time or next_due)), '1')
   end
 end
 function rare()
@@ -17163,8 +17173,9 @@ local function write_waiting()
     redis.call('ZADD', base .. 'marker', '0', '0')
   end
   if has_delayed then
-    local next_due = redis.call('ZRANGE', base .. 'delayed', 0, 0, 'WITHSCORES')[2]
-    redis.call('ZADD', base .. 'marker', whole(math.floor(next_due / DELAYED_STEP)), '1')
+    local next_due = math.floor(redis.call('ZRANGE', base .. 'delayed', 0, 0, 'WITHSCORES')[2] / DELAYED_STEP)
+    local lane_time = redis.call('ZRANGE', base .. 'lane-times', 0, 0, 'WITHSCORES')[2]
+    redis.call('ZADD', base .. 'marker', whole(math.min(next_due, lane_time or next_due)), '1')
   end
 end
 function rare()
@@ -18116,8 +18127,9 @@ local function write_waiting()
     redis.call('ZADD', base .. 'marker', '0', '0')
   end
   if has_delayed then
-    local next_due = redis.call('ZRANGE', base .. 'delayed', 0, 0, 'WITHSCORES')[2]
-    redis.call('ZADD', base .. 'marker', whole(math.floor(next_due / DELAYED_STEP)), '1')
+    local next_due = math.floor(redis.call('ZRANGE', base .. 'delayed', 0, 0, 'WITHSCORES')[2] / DELAYED_STEP)
+    local lane_time = redis.call('ZRANGE', base .. 'lane-times', 0, 0, 'WITHSCORES')[2]
+    redis.call('ZADD', base .. 'marker', whole(math.min(next_due, lane_time or next_due)), '1')
   end
 end
 function rare()

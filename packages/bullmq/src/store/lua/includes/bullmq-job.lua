@@ -21,8 +21,10 @@ local function delay_job(home, id, due, part)
     redis.call('ZADD', home .. part, score, id)
   end
   redis.call('XADD', home .. 'events', '*', 'event', 'delayed', 'jobId', id, 'delay', whole(due))
-  local next_due = redis.call('ZRANGE', home .. 'delayed', 0, 0, 'WITHSCORES')[2]
-  redis.call('ZADD', home .. 'marker', whole(math.floor(next_due / JOB_DUE_STEP)), '1')
+  local next_due = math.floor(redis.call('ZRANGE', home .. 'delayed', 0, 0, 'WITHSCORES')[2] / JOB_DUE_STEP)
+  -- A lane may start a task before (blocked-lanes.lua).
+  local lane_time = redis.call('ZRANGE', home .. 'lane-times', 0, 0, 'WITHSCORES')[2]
+  redis.call('ZADD', home .. 'marker', whole(math.min(next_due, lane_time or next_due)), '1')
 end
 
 local function may_start_job(home)

@@ -78,7 +78,9 @@ local function write_waiting()
     redis.call('ZADD', base .. 'marker', '0', '0')
   end
   if has_delayed then
-    local next_due = redis.call('ZRANGE', base .. 'delayed', 0, 0, 'WITHSCORES')[2]
-    redis.call('ZADD', base .. 'marker', whole(math.floor(next_due / DELAYED_STEP)), '1')
+    local next_due = math.floor(redis.call('ZRANGE', base .. 'delayed', 0, 0, 'WITHSCORES')[2] / DELAYED_STEP)
+    -- A lane may start a task before (blocked-lanes.lua).
+    local lane_time = redis.call('ZRANGE', base .. 'lane-times', 0, 0, 'WITHSCORES')[2]
+    redis.call('ZADD', base .. 'marker', whole(math.min(next_due, lane_time or next_due)), '1')
   end
 end
