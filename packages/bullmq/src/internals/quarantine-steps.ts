@@ -48,13 +48,6 @@ export const POSTPONE = `if returns == '1' then
     call('PEXPIRE', base .. 'postponed', ${KEEP_POSTPONED_MS})
   end`
 
-/**
- * Lets a quarantined task that is dead and retried by request run in quarantine first, with one death, so that it is not poison at
- * once. `job` is the key of the job.
- */
-export const retryInQuarantine = (job: string): string =>
-  `if call('HEXISTS', ${job}, 'deaths') == 1 then call('HSET', ${job}, 'deaths', 1, 'stc', 1) end`
-
 /** How BullMQ promotes a due job to the end of the queue, or behind the jobs of its priority. */
 const PROMOTION =
   /local priority =\s*tonumber\(rcall\("HGET", jobKey, "priority"\)\) or 0(\s*if priority == 0 then\s*(?:--.*\s*)?)rcall\("LPUSH", targetKey, jobId\)(\s*else\s*local score = )getPriorityScore\(priority, priorityCounterKey\)/g

@@ -7,6 +7,7 @@ import { describe, expect, inject, it, onTestFinished } from 'vitest'
 import { attach } from '../attach.ts'
 import { cancelById } from '../cancel/by-id.ts'
 import { prefixOf, queueKeys } from '../keys.ts'
+import { stateOf } from './queue-state.fixture.ts'
 
 const REASON = 'TERMINATED_STOP_SIGNAL (cancelled): the task was cancelled'
 
@@ -43,49 +44,18 @@ function cancel({ redis, keys }: Stage, id: string, now: number): Promise<unknow
   return cancelById(redis, keys, { request: id, id: id as TaskId, stoppable: true, now, ...by })
 }
 
-/** Times, and ids that Redis or BullMQ creates: they differ from run to run. */
-const IGNORED = /\b1[5-9]\d{11}(\.\d+)?\b|\b[5-9]\d{15}\b|\d+-\d+/g
-
 /** Everything that Redis holds, except for what only Bullpen stores, and for what says that the job `ended` has failed. */
-async function left({ namespace, redis, keys }: Stage, ended: string): Promise<Record<string, unknown>> {
+function left(one: Stage, ended: string): Promise<Record<string, unknown>> {
+  const { keys } = one
   const own = [keys.job(ended), keys.failed, keys.dead, keys.cancelled, keys.cancelReply(ended), keys.totals]
-  const found: Record<string, unknown> = {}
-  const names = await redis.keys(`*${namespace}*`)
   // A job that has failed is in the index of dead tasks.
-  for (const key of names.filter((each) => !own.includes(each) && !each.includes('fingerprint'))) {
-    const value = await storedIn(redis, key)
-    const text = JSON.stringify([value, (await redis.pttl(key)) > 0]).replaceAll(namespace, 'ns')
-    found[key.replace(namespace, 'ns')] = JSON.parse(text.replaceAll(IGNORED, '0'))
-  }
-  return found
+  return stateOf(one, { ignores: (key) => own.includes(key) || key.includes('fingerprint'), event: knownEvent })
 }
 
-async function storedIn(redis: Redis, key: string): Promise<unknown> {
-  switch (await redis.type(key)) {
-    case 'hash': {
-      const { opts, ...fields } = await redis.hgetall(key)
-      // The order of the options does not matter.
-      return { ...fields, opts: opts === undefined ? opts : JSON.parse(opts) }
-    }
-    case 'zset':
-      return redis.zrange(key, 0, '-1', 'WITHSCORES')
-    case 'list':
-      return redis.lrange(key, 0, -1)
-    case 'set':
-      return (await redis.smembers(key)).toSorted()
-    case 'stream':
-      return eventsIn(await redis.xrange(key, '-', '+'))
-    default:
-      return redis.get(key)
-  }
-}
-
-/** The events, without those in which our end differs on purpose: they name the place of the job, and say that no attempt is left. */
-function eventsIn(entries: readonly (readonly [string, string[]])[]): string[] {
-  return entries.flatMap(([, [, event = '', ...fields]]) => {
-    if (event === 'retries-exhausted') return []
-    return event === 'failed' ? ['failed'] : [[event, ...fields].join(' ')]
-  })
+/** An event without that in which our end differs on purpose: the place of the job, and that no attempt is left. */
+function knownEvent(event: string, fields: readonly string[]): string | undefined {
+  if (event === 'retries-exhausted') return undefined
+  return event === 'failed' ? 'failed' : [event, ...fields].join(' ')
 }
 
 /** Expects that both ends leave the same in Redis, and returns what they leave. */

@@ -5730,31 +5730,6 @@ local function charge(home, job, sign)
   end
   return string.sub(at_end, 1, 1) == '+'
 end
-local MAX_LOG_EVENTS = 100
-local function add_task_event(base, id, count, event)
-  redis.call('XADD', base .. 'task-events', 'MAXLEN', '~', count, '*', 'id', id, 'event', event)
-end
-local function event_start(type, name, tags, group)
-  local start = '{"type":"' .. type .. '","task":' .. cjson.encode(name or '') .. (tags and ',"tags":' .. tags or '')
-  return start .. (group and string.gsub(group, '^(%S+) (%d+)', ',"group":{"id":"%1","member":%2}') or '')
-end
-local function may_add(job, event)
-  return string.sub(event, 1, 13) ~= '{"type":"log"'
-    or redis.call('EXISTS', job) == 0
-    or redis.call('HINCRBY', job, 'logLines', 1) <= MAX_LOG_EVENTS
-end
-local function add_task_events(base, id, lines, due)
-  local count
-  for line in string.gmatch(lines, '[^\\n]+') do
-    if not count then
-      count = line
-    elseif may_add(base .. id, line) then
-      local event = due and string.sub(line, -1) ~= '}' and line .. string.format('%.0f}', due) or line
-      add_task_event(base, id, count, event)
-    end
-  end
-end
-local MAX_RETRY_RECORDS = 10
 local function rare()
   return { enter_lane = enter_lane }
 end
@@ -5782,13 +5757,15 @@ local function delay_task(id, due)
   redis.call('ZADD', base .. 'scheduled', score, id)
   has_delayed = true
 end
-local function place_behind(id, lane, priority)
+local function place_waiting(id, lane, priority, to_head)
   local is_first = true
   if lane then
-    is_first = rare().enter_lane(lane, id, priority, false)
+    is_first = rare().enter_lane(lane, id, priority, to_head)
   elseif priority > 0 then
-    local order = redis.call('INCR', base .. 'pc') % PRIORITY_STEP
+    local order = to_head and 0 or redis.call('INCR', base .. 'pc') % PRIORITY_STEP
     redis.call('ZADD', base .. 'prioritized', whole(priority * PRIORITY_STEP + order), id)
+  elseif to_head then
+    redis.call('RPUSH', base .. 'wait', id)
   else
     waiting[#waiting + 1] = id
   end
@@ -5802,7 +5779,7 @@ local function place_task(task)
     delay_task(id, due)
     return add_bullmq_event('delayed', id, 'delay', whole(due))
   end
-  place_behind(id, task.lane, tonumber(task.priority or 0))
+  place_waiting(id, task.lane, tonumber(task.priority or 0), false)
   add_bullmq_event('waiting', id)
 end
 local function may_start()
@@ -5824,6 +5801,73 @@ local function write_waiting()
   end
 end
 local has_cancel_rules
+local function return_to_parent(job, parent, set)
+  if redis.call('EXISTS', parent) == 0 then
+    return
+  end
+  local was_told = set == 'completed' and redis.call('HDEL', parent .. ':processed', job) == 1
+    or set == 'failed' and redis.call('ZREM', parent .. ':unsuccessful', job) == 1
+    or set == 'failed' and redis.call('HDEL', parent .. ':failed', job) == 1
+  if was_told then
+    redis.call('SADD', parent .. ':dependencies', job)
+  end
+end
+local function note_return(id)
+  if has_cancel_rules == nil then
+    has_cancel_rules = redis.call('EXISTS', base .. 'cancel-rules') == 1
+  end
+  if has_cancel_rules then
+    redis.call('SADD', base .. 'cancel-returned', id)
+  end
+end
+local function leave_ended(id, set)
+  if set == 'failed' then
+    return leave_failed(base, id)
+  end
+  return redis.call('ZREM', base .. set, id) == 1
+end
+local function return_ended(task, set, forgotten, to_head)
+  local id, job, priority = task.id, base .. task.id, tonumber(task.priority) or 0
+  redis.call('HDEL', job, 'finishedOn', 'processedOn', unpack(forgotten))
+  if task.deaths then
+    redis.call('HSET', job, 'deaths', '1', 'stc', '1')
+  end
+  redis.call('HDEL', base .. 'cancelling', id)
+  charge(base, job, 1)
+  redis.call('HINCRBY', base .. 'totals', 'retried', 1)
+  place_waiting(id, task.lane, priority, to_head and priority == 0)
+  add_bullmq_event('waiting', id, 'prev', set)
+  write_waiting()
+  if task.parent then
+    return_to_parent(job, task.parent, set)
+  end
+  note_return(id)
+end
+local MAX_LOG_EVENTS = 100
+local function add_task_event(base, id, count, event)
+  redis.call('XADD', base .. 'task-events', 'MAXLEN', '~', count, '*', 'id', id, 'event', event)
+end
+local function event_start(type, name, tags, group)
+  local start = '{"type":"' .. type .. '","task":' .. cjson.encode(name or '') .. (tags and ',"tags":' .. tags or '')
+  return start .. (group and string.gsub(group, '^(%S+) (%d+)', ',"group":{"id":"%1","member":%2}') or '')
+end
+local function may_add(job, event)
+  return string.sub(event, 1, 13) ~= '{"type":"log"'
+    or redis.call('EXISTS', job) == 0
+    or redis.call('HINCRBY', job, 'logLines', 1) <= MAX_LOG_EVENTS
+end
+local function add_task_events(base, id, lines, due)
+  local count
+  for line in string.gmatch(lines, '[^\\n]+') do
+    if not count then
+      count = line
+    elseif may_add(base .. id, line) then
+      local event = due and string.sub(line, -1) ~= '}' and line .. string.format('%.0f}', due) or line
+      add_task_event(base, id, count, event)
+    end
+  end
+end
+local MAX_RETRY_RECORDS = 10
 local function add_retry(retries, entry)
   while #retries >= MAX_RETRY_RECORDS do
     table.remove(retries, 1)
@@ -5841,46 +5885,19 @@ local function with_time(data, stored, at)
   end
   return head .. '"retriedAt":' .. whole(at) .. ',' .. string.gsub(rest, '^"retriedAt":%d+,', '')
 end
-local function return_to_parent(job, parent)
-  local was_told = redis.call('EXISTS', parent) == 1
-    and (redis.call('ZREM', parent .. ':unsuccessful', job) == 1 or redis.call('HDEL', parent .. ':failed', job) == 1)
-  if was_told then
-    redis.call('SADD', parent .. ':dependencies', job)
-  end
-end
-local function note_return(id)
-  if has_cancel_rules == nil then
-    has_cancel_rules = redis.call('EXISTS', base .. 'cancel-rules') == 1
-  end
-  if has_cancel_rules then
-    redis.call('SADD', base .. 'cancel-returned', id)
-  end
-end
 local function retry_dead(id, retries, entry, data)
   local job = base .. id
   local stored, lane, priority, deaths, parent, events, name, tags, group = unpack(
     redis.call('HMGET', job, 'data', 'lane', 'priority', 'deaths', 'parentKey', 'events', 'name', 'tags', 'group')
   )
   local next_data = with_time(data ~= '' and data or stored, stored, entry.at)
-  if not leave_failed(base, id) then
+  if not leave_ended(id, 'failed') then
     return false
   end
   add_retry(retries, entry)
   redis.call('HSET', job, 'retries', cjson.encode(retries), 'data', next_data)
-  redis.call('HDEL', job, 'finishedOn', 'processedOn', 'failedReason', 'atm', 'stc')
-  if deaths then
-    redis.call('HSET', job, 'deaths', '1', 'stc', '1')
-  end
-  redis.call('HDEL', base .. 'cancelling', id)
-  charge(base, job, 1)
-  redis.call('HINCRBY', base .. 'totals', 'retried', 1)
-  place_behind(id, lane, tonumber(priority) or 0)
-  add_bullmq_event('waiting', id, 'prev', 'failed')
-  write_waiting()
-  if parent then
-    return_to_parent(job, parent)
-  end
-  note_return(id)
+  local task = { id = id, lane = lane, priority = priority, deaths = deaths, parent = parent }
+  return_ended(task, 'failed', { 'failedReason', 'atm', 'stc' }, false)
   if events then
     local start = event_start('retry_requested', name, tags, group)
     add_task_event(base, id, events, start .. ',"by":' .. cjson.encode(entry.by or '') .. '}')
@@ -6501,31 +6518,6 @@ local function charge(home, job, sign)
   end
   return string.sub(at_end, 1, 1) == '+'
 end
-local MAX_LOG_EVENTS = 100
-local function add_task_event(base, id, count, event)
-  redis.call('XADD', base .. 'task-events', 'MAXLEN', '~', count, '*', 'id', id, 'event', event)
-end
-local function event_start(type, name, tags, group)
-  local start = '{"type":"' .. type .. '","task":' .. cjson.encode(name or '') .. (tags and ',"tags":' .. tags or '')
-  return start .. (group and string.gsub(group, '^(%S+) (%d+)', ',"group":{"id":"%1","member":%2}') or '')
-end
-local function may_add(job, event)
-  return string.sub(event, 1, 13) ~= '{"type":"log"'
-    or redis.call('EXISTS', job) == 0
-    or redis.call('HINCRBY', job, 'logLines', 1) <= MAX_LOG_EVENTS
-end
-local function add_task_events(base, id, lines, due)
-  local count
-  for line in string.gmatch(lines, '[^\\n]+') do
-    if not count then
-      count = line
-    elseif may_add(base .. id, line) then
-      local event = due and string.sub(line, -1) ~= '}' and line .. string.format('%.0f}', due) or line
-      add_task_event(base, id, count, event)
-    end
-  end
-end
-local MAX_RETRY_RECORDS = 10
 local function rare()
   return { enter_lane = enter_lane }
 end
@@ -6553,13 +6545,15 @@ local function delay_task(id, due)
   redis.call('ZADD', base .. 'scheduled', score, id)
   has_delayed = true
 end
-local function place_behind(id, lane, priority)
+local function place_waiting(id, lane, priority, to_head)
   local is_first = true
   if lane then
-    is_first = rare().enter_lane(lane, id, priority, false)
+    is_first = rare().enter_lane(lane, id, priority, to_head)
   elseif priority > 0 then
-    local order = redis.call('INCR', base .. 'pc') % PRIORITY_STEP
+    local order = to_head and 0 or redis.call('INCR', base .. 'pc') % PRIORITY_STEP
     redis.call('ZADD', base .. 'prioritized', whole(priority * PRIORITY_STEP + order), id)
+  elseif to_head then
+    redis.call('RPUSH', base .. 'wait', id)
   else
     waiting[#waiting + 1] = id
   end
@@ -6573,7 +6567,7 @@ local function place_task(task)
     delay_task(id, due)
     return add_bullmq_event('delayed', id, 'delay', whole(due))
   end
-  place_behind(id, task.lane, tonumber(task.priority or 0))
+  place_waiting(id, task.lane, tonumber(task.priority or 0), false)
   add_bullmq_event('waiting', id)
 end
 local function may_start()
@@ -6595,6 +6589,73 @@ local function write_waiting()
   end
 end
 local has_cancel_rules
+local function return_to_parent(job, parent, set)
+  if redis.call('EXISTS', parent) == 0 then
+    return
+  end
+  local was_told = set == 'completed' and redis.call('HDEL', parent .. ':processed', job) == 1
+    or set == 'failed' and redis.call('ZREM', parent .. ':unsuccessful', job) == 1
+    or set == 'failed' and redis.call('HDEL', parent .. ':failed', job) == 1
+  if was_told then
+    redis.call('SADD', parent .. ':dependencies', job)
+  end
+end
+local function note_return(id)
+  if has_cancel_rules == nil then
+    has_cancel_rules = redis.call('EXISTS', base .. 'cancel-rules') == 1
+  end
+  if has_cancel_rules then
+    redis.call('SADD', base .. 'cancel-returned', id)
+  end
+end
+local function leave_ended(id, set)
+  if set == 'failed' then
+    return leave_failed(base, id)
+  end
+  return redis.call('ZREM', base .. set, id) == 1
+end
+local function return_ended(task, set, forgotten, to_head)
+  local id, job, priority = task.id, base .. task.id, tonumber(task.priority) or 0
+  redis.call('HDEL', job, 'finishedOn', 'processedOn', unpack(forgotten))
+  if task.deaths then
+    redis.call('HSET', job, 'deaths', '1', 'stc', '1')
+  end
+  redis.call('HDEL', base .. 'cancelling', id)
+  charge(base, job, 1)
+  redis.call('HINCRBY', base .. 'totals', 'retried', 1)
+  place_waiting(id, task.lane, priority, to_head and priority == 0)
+  add_bullmq_event('waiting', id, 'prev', set)
+  write_waiting()
+  if task.parent then
+    return_to_parent(job, task.parent, set)
+  end
+  note_return(id)
+end
+local MAX_LOG_EVENTS = 100
+local function add_task_event(base, id, count, event)
+  redis.call('XADD', base .. 'task-events', 'MAXLEN', '~', count, '*', 'id', id, 'event', event)
+end
+local function event_start(type, name, tags, group)
+  local start = '{"type":"' .. type .. '","task":' .. cjson.encode(name or '') .. (tags and ',"tags":' .. tags or '')
+  return start .. (group and string.gsub(group, '^(%S+) (%d+)', ',"group":{"id":"%1","member":%2}') or '')
+end
+local function may_add(job, event)
+  return string.sub(event, 1, 13) ~= '{"type":"log"'
+    or redis.call('EXISTS', job) == 0
+    or redis.call('HINCRBY', job, 'logLines', 1) <= MAX_LOG_EVENTS
+end
+local function add_task_events(base, id, lines, due)
+  local count
+  for line in string.gmatch(lines, '[^\\n]+') do
+    if not count then
+      count = line
+    elseif may_add(base .. id, line) then
+      local event = due and string.sub(line, -1) ~= '}' and line .. string.format('%.0f}', due) or line
+      add_task_event(base, id, count, event)
+    end
+  end
+end
+local MAX_RETRY_RECORDS = 10
 local function add_retry(retries, entry)
   while #retries >= MAX_RETRY_RECORDS do
     table.remove(retries, 1)
@@ -6612,46 +6673,19 @@ local function with_time(data, stored, at)
   end
   return head .. '"retriedAt":' .. whole(at) .. ',' .. string.gsub(rest, '^"retriedAt":%d+,', '')
 end
-local function return_to_parent(job, parent)
-  local was_told = redis.call('EXISTS', parent) == 1
-    and (redis.call('ZREM', parent .. ':unsuccessful', job) == 1 or redis.call('HDEL', parent .. ':failed', job) == 1)
-  if was_told then
-    redis.call('SADD', parent .. ':dependencies', job)
-  end
-end
-local function note_return(id)
-  if has_cancel_rules == nil then
-    has_cancel_rules = redis.call('EXISTS', base .. 'cancel-rules') == 1
-  end
-  if has_cancel_rules then
-    redis.call('SADD', base .. 'cancel-returned', id)
-  end
-end
 local function retry_dead(id, retries, entry, data)
   local job = base .. id
   local stored, lane, priority, deaths, parent, events, name, tags, group = unpack(
     redis.call('HMGET', job, 'data', 'lane', 'priority', 'deaths', 'parentKey', 'events', 'name', 'tags', 'group')
   )
   local next_data = with_time(data ~= '' and data or stored, stored, entry.at)
-  if not leave_failed(base, id) then
+  if not leave_ended(id, 'failed') then
     return false
   end
   add_retry(retries, entry)
   redis.call('HSET', job, 'retries', cjson.encode(retries), 'data', next_data)
-  redis.call('HDEL', job, 'finishedOn', 'processedOn', 'failedReason', 'atm', 'stc')
-  if deaths then
-    redis.call('HSET', job, 'deaths', '1', 'stc', '1')
-  end
-  redis.call('HDEL', base .. 'cancelling', id)
-  charge(base, job, 1)
-  redis.call('HINCRBY', base .. 'totals', 'retried', 1)
-  place_behind(id, lane, tonumber(priority) or 0)
-  add_bullmq_event('waiting', id, 'prev', 'failed')
-  write_waiting()
-  if parent then
-    return_to_parent(job, parent)
-  end
-  note_return(id)
+  local task = { id = id, lane = lane, priority = priority, deaths = deaths, parent = parent }
+  return_ended(task, 'failed', { 'failedReason', 'atm', 'stc' }, false)
   if events then
     local start = event_start('retry_requested', name, tags, group)
     add_task_event(base, id, events, start .. ',"by":' .. cjson.encode(entry.by or '') .. '}')
@@ -16134,13 +16168,15 @@ local function delay_task(id, due)
   redis.call('ZADD', base .. 'scheduled', score, id)
   has_delayed = true
 end
-local function place_behind(id, lane, priority)
+local function place_waiting(id, lane, priority, to_head)
   local is_first = true
   if lane then
-    is_first = rare().enter_lane(lane, id, priority, false)
+    is_first = rare().enter_lane(lane, id, priority, to_head)
   elseif priority > 0 then
-    local order = redis.call('INCR', base .. 'pc') % PRIORITY_STEP
+    local order = to_head and 0 or redis.call('INCR', base .. 'pc') % PRIORITY_STEP
     redis.call('ZADD', base .. 'prioritized', whole(priority * PRIORITY_STEP + order), id)
+  elseif to_head then
+    redis.call('RPUSH', base .. 'wait', id)
   else
     waiting[#waiting + 1] = id
   end
@@ -16154,7 +16190,7 @@ local function place_task(task)
     delay_task(id, due)
     return add_bullmq_event('delayed', id, 'delay', whole(due))
   end
-  place_behind(id, task.lane, tonumber(task.priority or 0))
+  place_waiting(id, task.lane, tonumber(task.priority or 0), false)
   add_bullmq_event('waiting', id)
 end
 local function may_start()
@@ -17137,13 +17173,15 @@ local function delay_task(id, due)
   redis.call('ZADD', base .. 'scheduled', score, id)
   has_delayed = true
 end
-local function place_behind(id, lane, priority)
+local function place_waiting(id, lane, priority, to_head)
   local is_first = true
   if lane then
-    is_first = rare().enter_lane(lane, id, priority, false)
+    is_first = rare().enter_lane(lane, id, priority, to_head)
   elseif priority > 0 then
-    local order = redis.call('INCR', base .. 'pc') % PRIORITY_STEP
+    local order = to_head and 0 or redis.call('INCR', base .. 'pc') % PRIORITY_STEP
     redis.call('ZADD', base .. 'prioritized', whole(priority * PRIORITY_STEP + order), id)
+  elseif to_head then
+    redis.call('RPUSH', base .. 'wait', id)
   else
     waiting[#waiting + 1] = id
   end
@@ -17157,7 +17195,7 @@ local function place_task(task)
     delay_task(id, due)
     return add_bullmq_event('delayed', id, 'delay', whole(due))
   end
-  place_behind(id, task.lane, tonumber(task.priority or 0))
+  place_waiting(id, task.lane, tonumber(task.priority or 0), false)
   add_bullmq_event('waiting', id)
 end
 local function may_start()
@@ -18091,13 +18129,15 @@ local function delay_task(id, due)
   redis.call('ZADD', base .. 'scheduled', score, id)
   has_delayed = true
 end
-local function place_behind(id, lane, priority)
+local function place_waiting(id, lane, priority, to_head)
   local is_first = true
   if lane then
-    is_first = rare().enter_lane(lane, id, priority, false)
+    is_first = rare().enter_lane(lane, id, priority, to_head)
   elseif priority > 0 then
-    local order = redis.call('INCR', base .. 'pc') % PRIORITY_STEP
+    local order = to_head and 0 or redis.call('INCR', base .. 'pc') % PRIORITY_STEP
     redis.call('ZADD', base .. 'prioritized', whole(priority * PRIORITY_STEP + order), id)
+  elseif to_head then
+    redis.call('RPUSH', base .. 'wait', id)
   else
     waiting[#waiting + 1] = id
   end
@@ -18111,7 +18151,7 @@ local function place_task(task)
     delay_task(id, due)
     return add_bullmq_event('delayed', id, 'delay', whole(due))
   end
-  place_behind(id, task.lane, tonumber(task.priority or 0))
+  place_waiting(id, task.lane, tonumber(task.priority or 0), false)
   add_bullmq_event('waiting', id)
 end
 local function may_start()
@@ -18963,5 +19003,314 @@ for _, at in ipairs({ 0, -1 }) do
   end
 end
 return 0
+`,
+})
+
+/**
+ * Lets a task that has ended run again, in place of BullMQ's `reprocessJob`.
+ */
+export const retryEndedScript = luaScript<'job', 'base' | 'id' | 'set' | 'lifo' | 'attempts' | 'starts', number>({
+  name: 'retry-ended',
+  keys: ['job'],
+  args: ['base', 'id', 'set', 'lifo', 'attempts', 'starts'],
+  lua: `#!lua flags=allow-oom
+local job = KEYS[1]
+local base, id, set, lifo, attempts, starts = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
+local MAX_FINGERPRINTS = 1000
+local OTHER = '{"state":"","code":"other","message":"errors after the first 1000 kinds"}'
+local function enter_fingerprint(home, id, score, given)
+  local fingerprint, rest, info = string.match(given, '^(%S+)([^\\n]*)\\n(.*)$')
+  local infos = home .. 'fingerprints'
+  if redis.call('HEXISTS', infos, fingerprint) == 0 then
+    if redis.call('HLEN', infos) >= MAX_FINGERPRINTS then
+      fingerprint = 'other'
+      redis.call('HSETNX', infos, fingerprint, OTHER)
+    else
+      redis.call('HSET', infos, fingerprint, info)
+      redis.call('RPUSH', home .. 'new-fingerprints', fingerprint)
+      redis.call('LTRIM', home .. 'new-fingerprints', -MAX_FINGERPRINTS, -1)
+    end
+  end
+  redis.call('HSET', home .. id, 'fingerprint', fingerprint .. rest)
+  redis.call('ZADD', home .. 'fingerprint:' .. fingerprint, score, id)
+end
+local function leave_fingerprint(home, id, stored)
+  if not stored then
+    return
+  end
+  local fingerprint = string.match(stored, '^%S+')
+  local set = home .. 'fingerprint:' .. fingerprint
+  if redis.call('ZREM', set, id) == 1 and redis.call('EXISTS', set) == 0 then
+    redis.call('HDEL', home .. 'fingerprints', fingerprint)
+  end
+end
+local FAILED_PARTS = { 'dead', 'cancelled', 'expired' }
+local function enter_failed(base, id, part, score, fingerprint)
+  redis.call('ZADD', base .. 'failed', score, id)
+  redis.call('ZADD', base .. part, score, id)
+  if fingerprint then
+    enter_fingerprint(base, id, score, fingerprint)
+  end
+end
+local function leave_failed(base, id)
+  local fingerprint = redis.call('HGET', base .. id, 'fingerprint')
+  if fingerprint then
+    leave_fingerprint(base, id, fingerprint)
+    redis.call('HDEL', base .. id, 'fingerprint')
+  end
+  for _, part in ipairs(FAILED_PARTS) do
+    redis.call('ZREM', base .. part, id)
+  end
+  return redis.call('ZREM', base .. 'failed', id) == 1
+end
+local function whole(number)
+  return string.format('%.0f', number)
+end
+local function micros()
+  local time = redis.call('TIME')
+  return time[1] * 1000000 + time[2]
+end
+local function millis()
+  return math.floor(micros() / 1000)
+end
+local function lane_name(field)
+  return string.match(field, ' (.*)$')
+end
+local function lane_weight(field)
+  return tonumber(string.match(field, '^%S+'))
+end
+local function split_lane(name)
+  if not string.find(name, '\\30', 1, true) then
+    return name, nil
+  end
+  return string.match(name, '^(.*)\\30([^\\30]*)$')
+end
+local function lane_list(base, name)
+  return base .. 'lane:' .. name
+end
+local function lane_priorities(base, name)
+  return base .. 'lane-priorities:' .. name
+end
+local function lane_length(base, name)
+  return redis.call('LLEN', lane_list(base, name)) + redis.call('ZCARD', lane_priorities(base, name))
+end
+local function lane_head(base, name)
+  return redis.call('LINDEX', lane_list(base, name), -1) or redis.call('ZRANGE', lane_priorities(base, name), 0, 0)[1]
+end
+local NEEDS_MARK = '\\30'
+local JOINS_BEHIND = 0.125
+local LANE_PRIORITY_STEP = 0x100000000
+local NEWEST_OF_LANE = 250
+local function lane_keys(lane)
+  local name = lane_name(lane)
+  return name, lane_list(base, name), lane_priorities(base, name)
+end
+local function join_turns(name)
+  local first = redis.call('ZRANGE', base .. 'turns', 0, 0, 'WITHSCORES')
+  local time, others = unpack(redis.call('HMGET', base .. 'turn-state', 'time', 'pass'))
+  local pass = (first[2] or time) and math.max(first[2] or 0, time or 0) + JOINS_BEHIND or others or 0
+  redis.call('ZADD', base .. 'turns', 'NX', pass, name)
+end
+local function enter_lane(lane, id, priority, to_head)
+  local name, list, priorities = lane_keys(lane)
+  local state, was_empty = base .. 'turn-state', false
+  if priority > 0 then
+    was_empty = redis.call('EXISTS', list, priorities) == 0
+    local order = to_head and 0 or redis.call('HINCRBY', state, 'order', 1) % LANE_PRIORITY_STEP
+    redis.call('ZADD', priorities, whole(priority * LANE_PRIORITY_STEP + order), id)
+  else
+    was_empty = redis.call(to_head and 'RPUSH' or 'LPUSH', list, id) == 1 and redis.call('EXISTS', priorities) == 0
+  end
+  redis.call('HINCRBY', state, 'waiting', 1)
+  if not was_empty then
+    return false
+  end
+  redis.call('ZADD', base .. 'lanes', redis.call('HINCRBY', state, 'order', 1), name)
+  if redis.call('ZSCORE', base .. 'blocked-lanes', name) then
+    return redis.call('ZSCORE', base .. 'lane-times', name) and true or false
+  end
+  join_turns(name)
+  return true
+end
+local function resume_emptied(name)
+  local pass = string.find(name, NEEDS_MARK, 1, true) and redis.call('ZSCORE', base .. 'blocked-lanes', name)
+  if pass then
+    redis.call('ZREM', base .. 'blocked-lanes', name)
+    redis.call('ZREM', base .. 'lane-times', name)
+    redis.call('ZADD', base .. 'turns', pass, name)
+    redis.call('ZADD', base .. 'marker', '0', '0')
+  end
+end
+local function note_left_lane(name, count)
+  redis.call('HINCRBY', base .. 'turn-state', 'waiting', -count)
+  if redis.call('EXISTS', lane_list(base, name), lane_priorities(base, name)) == 0 then
+    redis.call('ZREM', base .. 'lanes', name)
+    resume_emptied(name)
+  end
+end
+local function leave_lane(lane, id)
+  local name, list, priorities = lane_keys(lane)
+  if redis.call('ZREM', priorities, id) == 0 then
+    local newest = redis.call('LPOS', list, id, 'MAXLEN', NEWEST_OF_LANE)
+    if redis.call('LREM', list, newest and 1 or -1, id) == 0 then
+      return false
+    end
+  end
+  note_left_lane(name, 1)
+  return true
+end
+local TASK_OVERHEAD_BYTES = 512
+local function stored_bytes_of(job)
+  local at_end = redis.call('HGET', job, 'atEnd')
+  local bytes = redis.call('HSTRLEN', job, 'data') + TASK_OVERHEAD_BYTES
+  if at_end and string.sub(at_end, 1, 1) == '+' then
+    bytes = bytes + redis.call('HSTRLEN', job, 'followUps') + redis.call('HSTRLEN', job, 'compensations')
+  end
+  return bytes, at_end
+end
+local function charge(home, job, sign)
+  local bytes, at_end = stored_bytes_of(job)
+  redis.call('HINCRBY', home .. 'totals', 'bytes', sign * bytes)
+  if not at_end then
+    return false
+  end
+  local name = string.sub(at_end, 2)
+  if name ~= '' and redis.call('HINCRBY', home .. 'api-key-tasks', name, sign) <= 0 then
+    redis.call('HDEL', home .. 'api-key-tasks', name)
+  end
+  return string.sub(at_end, 1, 1) == '+'
+end
+local function rare()
+  return { enter_lane = enter_lane }
+end
+local MAX_BULLMQ_EVENTS = '10000'
+local DELAYED_STEP, PRIORITY_STEP = 0x1000, 0x100000000
+local waiting, may_wake, has_delayed, queue_settings = {}, false, false, nil
+local function read_settings()
+  queue_settings = redis.call('HMGET', base .. 'meta', 'paused', 'concurrency', 'opts.maxLenEvents')
+  if not queue_settings[3] then
+    queue_settings[3] = MAX_BULLMQ_EVENTS
+    redis.call('HSET', base .. 'meta', 'opts.maxLenEvents', MAX_BULLMQ_EVENTS)
+  end
+end
+local function add_bullmq_event(name, id, ...)
+  if not queue_settings then
+    read_settings()
+  end
+  redis.call('XADD', base .. 'events', 'MAXLEN', '~', queue_settings[3], '*', 'event', name, 'jobId', id, ...)
+end
+local function delay_task(id, due)
+  local least, most = due * DELAYED_STEP, (due + 1) * DELAYED_STEP - 1
+  local last = redis.call('ZREVRANGEBYSCORE', base .. 'delayed', whole(most), whole(least), 'WITHSCORES', 'LIMIT', 0, 1)
+  local score = whole(last[2] and math.min(last[2] + 1, most) or least)
+  redis.call('ZADD', base .. 'delayed', score, id)
+  redis.call('ZADD', base .. 'scheduled', score, id)
+  has_delayed = true
+end
+local function place_waiting(id, lane, priority, to_head)
+  local is_first = true
+  if lane then
+    is_first = rare().enter_lane(lane, id, priority, to_head)
+  elseif priority > 0 then
+    local order = to_head and 0 or redis.call('INCR', base .. 'pc') % PRIORITY_STEP
+    redis.call('ZADD', base .. 'prioritized', whole(priority * PRIORITY_STEP + order), id)
+  elseif to_head then
+    redis.call('RPUSH', base .. 'wait', id)
+  else
+    waiting[#waiting + 1] = id
+  end
+  may_wake = may_wake or is_first
+end
+local function place_task(task)
+  local id = task.id
+  add_bullmq_event('added', id, 'name', task.name)
+  if task.delay then
+    local due = task.enqueued_at + task.delay
+    delay_task(id, due)
+    return add_bullmq_event('delayed', id, 'delay', whole(due))
+  end
+  place_waiting(id, task.lane, tonumber(task.priority or 0), false)
+  add_bullmq_event('waiting', id)
+end
+local function may_start()
+  local paused, concurrency = queue_settings[1], queue_settings[2]
+  return not paused and not (concurrency and redis.call('LLEN', base .. 'active') >= tonumber(concurrency))
+end
+local function write_waiting()
+  if #waiting > 0 then
+    redis.call('LPUSH', base .. 'wait', unpack(waiting))
+    waiting = {}
+  end
+  if may_wake and may_start() then
+    redis.call('ZADD', base .. 'marker', '0', '0')
+  end
+  if has_delayed then
+    local next_due = math.floor(redis.call('ZRANGE', base .. 'delayed', 0, 0, 'WITHSCORES')[2] / DELAYED_STEP)
+    local lane_time = redis.call('ZRANGE', base .. 'lane-times', 0, 0, 'WITHSCORES')[2]
+    redis.call('ZADD', base .. 'marker', whole(math.min(next_due, lane_time or next_due)), '1')
+  end
+end
+local has_cancel_rules
+local function return_to_parent(job, parent, set)
+  if redis.call('EXISTS', parent) == 0 then
+    return
+  end
+  local was_told = set == 'completed' and redis.call('HDEL', parent .. ':processed', job) == 1
+    or set == 'failed' and redis.call('ZREM', parent .. ':unsuccessful', job) == 1
+    or set == 'failed' and redis.call('HDEL', parent .. ':failed', job) == 1
+  if was_told then
+    redis.call('SADD', parent .. ':dependencies', job)
+  end
+end
+local function note_return(id)
+  if has_cancel_rules == nil then
+    has_cancel_rules = redis.call('EXISTS', base .. 'cancel-rules') == 1
+  end
+  if has_cancel_rules then
+    redis.call('SADD', base .. 'cancel-returned', id)
+  end
+end
+local function leave_ended(id, set)
+  if set == 'failed' then
+    return leave_failed(base, id)
+  end
+  return redis.call('ZREM', base .. set, id) == 1
+end
+local function return_ended(task, set, forgotten, to_head)
+  local id, job, priority = task.id, base .. task.id, tonumber(task.priority) or 0
+  redis.call('HDEL', job, 'finishedOn', 'processedOn', unpack(forgotten))
+  if task.deaths then
+    redis.call('HSET', job, 'deaths', '1', 'stc', '1')
+  end
+  redis.call('HDEL', base .. 'cancelling', id)
+  charge(base, job, 1)
+  redis.call('HINCRBY', base .. 'totals', 'retried', 1)
+  place_waiting(id, task.lane, priority, to_head and priority == 0)
+  add_bullmq_event('waiting', id, 'prev', set)
+  write_waiting()
+  if task.parent then
+    return_to_parent(job, task.parent, set)
+  end
+  note_return(id)
+end
+local name, compensated, lane, priority, deaths, parent =
+  unpack(redis.call('HMGET', job, 'name', 'compensated', 'lane', 'priority', 'deaths', 'parentKey'))
+if not name then
+  return -1
+end
+if compensated or not redis.call('ZSCORE', base .. set, id) then
+  return -3
+end
+local forgotten = { set == 'completed' and 'returnvalue' or 'failedReason' }
+if attempts == '1' then
+  forgotten[#forgotten + 1] = 'atm'
+end
+if starts == '1' then
+  forgotten[#forgotten + 1] = 'ats'
+end
+leave_ended(id, set)
+local task = { id = id, lane = lane, priority = priority, deaths = deaths, parent = parent }
+return_ended(task, set, forgotten, lifo == '1')
+return 1
 `,
 })

@@ -1,7 +1,8 @@
 // BullMQ's backend for Redis, with the composed scripts in place of BullMQ's own, and with Redis's clock.
 //
 // Bullpen's Queues and Workers get the backend through a public option of BullMQ, `backendFactory`. A team's own Worker already
-// has a backend, which `attach` (../../attach.ts) composes. Both use `composeBackend`, which replaces two of the backend's methods.
+// has a backend, which `attach` (../../attach.ts) composes. Both use `composeBackend`, which replaces two of the backend's methods, and those
+// whose scripts are Bullpen's own (../../store/backend.ts).
 //
 // A composed script takes arguments that BullMQ does not know. Bullpen sets these arguments before it asks BullMQ to run the
 // script. Until the script runs, they are stored by script and job (`ExtraValues`).
@@ -10,6 +11,7 @@ import type { Candidates, Retention } from '@bullpen/engine/internal'
 import { type BackendFactory, createRedisBackend, type RedisClient, type RedisQueueBackend } from 'bullmq'
 import { type ScriptArgument, type ScriptCall, scriptCall } from '../../redis/script-calls.ts'
 import type { Commander } from '../../scripts/script.ts'
+import { taskMethods } from '../../store/backend.ts'
 import { encodeKind, kindOfReason } from '../status/stored-kind.ts'
 import { type Commit, type PendingCommits, REASON_AT, settleByAnswer, TARGET_AT, takeCommit } from './commits.ts'
 import { COMPOSED, type ComposedScript, ENDS_PER_REMOVAL, FETCHES } from './composed-scripts.ts'
@@ -109,6 +111,7 @@ export function composeBackend(
   if (composed.has(backend)) return backend
   const state: Composed = { forJob: new Map(), commits: new Map(), prepare: undefined }
   composed.set(backend, state)
+  Object.assign(backend, taskMethods(backend))
   // If the connection fails, BullMQ reports the error.
   backend.connection.client.then(defineScripts, () => {})
   // A FlowProducer adds jobs to any queue, and its backend belongs to a queue without a name.

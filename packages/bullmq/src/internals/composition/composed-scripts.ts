@@ -24,7 +24,7 @@ import {
   SPILL_LANES,
   TASK_EVENTS,
 } from '../../store/scripts.ts'
-import { COUNT_LOSS, POSTPONE, retryInQuarantine, storeSurvival, withReturns } from '../quarantine-steps.ts'
+import { COUNT_LOSS, POSTPONE, storeSurvival, withReturns } from '../quarantine-steps.ts'
 import { OPEN_INDEX, WATCHED, type WatchedCommand } from '../status/status-index.ts'
 import { TURNS, TURNS_OF_FETCH, withLanes, withLaneTimes, withLeaves } from '../turns/turn-steps.ts'
 import { withEndedCalls } from './ended-calls.ts'
@@ -219,13 +219,6 @@ end
 ${addEventsOf('ARGV[4]')}`,
   },
 
-  reprocessJob: {
-    extra: [],
-    // BullMQ's own retry cannot say that the compensations of the task are intended to stay.
-    before: `if call('HEXISTS', KEYS[1], 'compensated') == 1 then return -3 end`,
-    after: `if answer == 1 then ${retryInQuarantine('KEYS[1]')} end`,
-  },
-
   moveJobFromActiveToWait: {
     /**
      * `stacks`: the attempt records to store. `uncount`: '1' if the handler was never started, so that the start is uncounted.
@@ -324,6 +317,9 @@ export const FETCHES: readonly string[] = ['moveToActive', 'moveToFinished', 'mo
  */
 const NOT_COMPOSED: readonly RegExp[] = [/^get/, /^is/, /^relay/, /^paginate$/]
 
+/** BullMQ's scripts that never run, because Bullpen's own scripts take their place (../../store/backend.ts). */
+export const REPLACED: readonly string[] = ['reprocessJob']
+
 /** BullMQ's scripts that take single jobs out of their places. */
 const TAKES_OUT: readonly string[] = ['removeJob', 'removeUnprocessedChildren', 'changePriority']
 
@@ -410,6 +406,6 @@ export function bullmqScripts(): readonly BullmqScript[] {
 /** The composed scripts, by the name of BullMQ's. */
 export const COMPOSED: ReadonlyMap<string, ComposedScript> = new Map(
   bullmqScripts()
-    .filter(({ name }) => !NOT_COMPOSED.some((pattern) => pattern.test(name)))
+    .filter(({ name }) => !NOT_COMPOSED.some((pattern) => pattern.test(name)) && !REPLACED.includes(name))
     .map((script) => [script.name, compose(script)]),
 )

@@ -204,6 +204,6 @@ it('a job ends when it is added to the set of ended jobs that is the target, and
 
 it('an ended job returns to its queue when the field finishedOn is deleted, which HDEL names first', () => {
   const deletions = of('HDEL').filter(({ args }) => args.some((arg) => FINISHED.test(arg)))
-  expect(unique(deletions.map(({ script }) => script))).toEqual(['moveJobsToWait', 'reprocessJob'])
+  expect(unique(deletions.map(({ script }) => script))).toEqual(['moveJobsToWait'])
   expect(deletions.filter(({ args }) => !FINISHED.test(args[1] ?? ''))).toEqual([])
 })

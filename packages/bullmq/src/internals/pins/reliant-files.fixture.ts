@@ -1,6 +1,6 @@
 // Which files of Bullpen rely on a script or a method of BullMQ. Paths are relative to packages/bullmq/src.
 
-import { COMPOSED as COMPOSED_SCRIPTS } from '../composition/composed-scripts.ts'
+import { COMPOSED as COMPOSED_SCRIPTS, REPLACED } from '../composition/composed-scripts.ts'
 
 const COMPOSED = 'internals/composition/composed-scripts.ts'
 const INDEX = 'internals/status/status-index.ts'
@@ -12,6 +12,7 @@ const QUARANTINE = 'internals/quarantine-steps.ts'
 const RESENT = 'internals/composition/resent-commit.ts'
 const CALLS = 'internals/composition/ended-calls.ts'
 const TURNS = 'internals/turns/turn-steps.ts'
+const OWN = 'store/backend.ts'
 const SPILL = 'store/lua/includes/spill-lanes.lua'
 
 /** Scripts in addition to what holds for all of them: the status index follows each script that writes. */
@@ -65,7 +66,7 @@ const BY_SCRIPT: Readonly<Record<string, readonly string[]>> = {
     'queries/task-state.ts',
   ],
   retryJob: [COMPOSED, CALLS, QUARANTINE, TURNS, COMMITS, RESENT, CLOCK],
-  reprocessJob: ['store/lua/includes/retry-dead.lua', TURNS],
+  reprocessJob: ['store/lua/retry-ended.lua', 'store/lua/includes/return-ended.lua', OWN],
   promote: [TURNS],
   moveJobsToWait: [TURNS],
   changePriority: [TURNS],
@@ -118,5 +119,6 @@ export function reliantFiles(kind: 'script' | 'method', name: string): readonly 
 }
 
 function others(script: string): readonly string[] {
+  if (REPLACED.includes(script)) return []
   return COMPOSED_SCRIPTS.has(script) ? [INDEX] : [COMPOSED]
 }

@@ -1,10 +1,11 @@
 -- Puts tasks into the places where they wait, with the events from which BullMQ's tools learn of it.
 --
--- place_task(task)                  puts a new task into `delayed`, or behind others
--- place_behind(id, lane, priority)  puts a task into its lane or into `prioritized`, behind the others there. A task that belongs
---                                   into `wait` is kept for write_waiting
--- write_waiting()                   writes the kept tasks to `wait`, and the marker that wakes a worker. It must be called after the others
--- add_bullmq_event(name, id, ...)   adds an event to BullMQ's stream, with further fields
+-- place_task(task)                            puts a new task into `delayed`, or behind others
+-- place_waiting(id, lane, priority, to_head)  puts a task into its lane, `prioritized` or `wait`: behind the others there or, if `to_head`,
+--                                             before them. A task that belongs behind those in `wait` is kept for write_waiting
+-- write_waiting()                             writes the kept tasks to `wait`, and the marker that wakes a worker. It must be called after
+--                                             the others
+-- add_bullmq_event(name, id, ...)             adds an event to BullMQ's stream, with further fields
 --
 -- `rare().enter_lane` is that of lanes.lua, which few scripts need.
 --- @include time
@@ -39,13 +40,15 @@ local function delay_task(id, due)
   has_delayed = true
 end
 
-local function place_behind(id, lane, priority)
+local function place_waiting(id, lane, priority, to_head)
   local is_first = true
   if lane then
-    is_first = rare().enter_lane(lane, id, priority, false)
+    is_first = rare().enter_lane(lane, id, priority, to_head)
   elseif priority > 0 then
-    local order = redis.call('INCR', base .. 'pc') % PRIORITY_STEP
+    local order = to_head and 0 or redis.call('INCR', base .. 'pc') % PRIORITY_STEP
     redis.call('ZADD', base .. 'prioritized', whole(priority * PRIORITY_STEP + order), id)
+  elseif to_head then
+    redis.call('RPUSH', base .. 'wait', id)
   else
     waiting[#waiting + 1] = id
   end
@@ -60,7 +63,7 @@ local function place_task(task)
     delay_task(id, due)
     return add_bullmq_event('delayed', id, 'delay', whole(due))
   end
-  place_behind(id, task.lane, tonumber(task.priority or 0))
+  place_waiting(id, task.lane, tonumber(task.priority or 0), false)
   add_bullmq_event('waiting', id)
 end
 

@@ -1,0 +1,41 @@
+// BullMQ's backend over Bullpen's own scripts: the methods with which a team's own Queue and its jobs change tasks.
+//
+// Each method sends one script, and returns or throws what BullMQ's own method would. `composeBackend`
+// (../internals/composition/backend.ts) puts them in place of BullMQ's. Their scripts use Redis's clock.
+import type { RedisQueueBackend } from 'bullmq'
+import { runScriptOnClient, type ScriptRunner } from '../scripts/script.ts'
+import { retryEndedScript } from './scripts.ts'
+
+type TaskMethods = Pick<RedisQueueBackend, 'retryFinishedJob'>
+
+/** What a script has replied about a job, and what BullMQ names in its error. */
+interface Answer {
+  readonly code: number
+  readonly jobId: string
+  readonly command: string
+  readonly state?: string
+}
+
+/** Returns the methods that change single tasks. */
+export function taskMethods(backend: RedisQueueBackend): TaskMethods {
+  const run: ScriptRunner = async (script, keys, args) =>
+    runScriptOnClient(await backend.connection.client, script, keys, args)
+  const of = (id: string) => ({ keys: { job: backend.toKey(id) }, base: backend.toKey(''), id })
+  const expectSuccess = (answer: Answer): void => {
+    if (answer.code < 0) throw backend.finishedErrors(answer)
+  }
+
+  return {
+    async retryFinishedJob({ id: jobId = '', opts }, state, { resetAttemptsMade, resetAttemptsStarted } = {}) {
+      const { keys, base, id } = of(jobId)
+      const reset = { attempts: flag(resetAttemptsMade), starts: flag(resetAttemptsStarted) }
+      const code = await run(retryEndedScript, keys, { base, id, set: state, lifo: flag(opts.lifo), ...reset })
+      expectSuccess({ code, jobId, command: 'reprocessJob', state })
+    },
+  }
+}
+
+/** Scripts take '1' for true. */
+function flag(value: boolean | undefined): string {
+  return value === true ? '1' : ''
+}

@@ -1,0 +1,70 @@
+-- Returns a task that has ended to the place where it waits, by request.
+--
+-- leave_ended(id, set)                         takes a task out of `set`, `completed` or `failed`, and returns whether it was there
+-- return_ended(task, set, forgotten, to_head)  puts the task where it waits: behind the others or, if `to_head`, before those without a
+--                                              priority. `task` has its `id`, and the values of its fields `lane`, `priority`, `deaths` and
+--                                              `parentKey` (`parent`). `forgotten` has the fields to delete that its attempts have left
+--
+-- `base` is the prefix of the queue's keys. BullMQ's own retry changes the same fields and adds the same event. A script that changes the
+-- size of the task does so in between, because the task is charged for again. If processes have died because of the task, it keeps one of
+-- these deaths: without any, it would not run in quarantine first, and with all of them, it would be poison at once.
+--- @include failed-set
+--- @include lanes
+--- @include task-charge
+
+-- place-task.lua expects this function. Scripts that add tasks create its functions only on first use (new-tasks.lua).
+local function rare()
+  return { enter_lane = enter_lane }
+end
+--- @include place-task
+
+local has_cancel_rules
+
+-- If the end of the child was reported to the parent of its flow, makes the child one of the parent's dependencies again.
+local function return_to_parent(job, parent, set)
+  if redis.call('EXISTS', parent) == 0 then
+    return
+  end
+  local was_told = set == 'completed' and redis.call('HDEL', parent .. ':processed', job) == 1
+    or set == 'failed' and redis.call('ZREM', parent .. ':unsuccessful', job) == 1
+    or set == 'failed' and redis.call('HDEL', parent .. ':failed', job) == 1
+  if was_told then
+    redis.call('SADD', parent .. ':dependencies', job)
+  end
+end
+
+-- A pass that looks for tasks that match a cancel rule might miss this task, because the task moves (cancel/forget-rules.lua).
+local function note_return(id)
+  if has_cancel_rules == nil then
+    has_cancel_rules = redis.call('EXISTS', base .. 'cancel-rules') == 1
+  end
+  if has_cancel_rules then
+    redis.call('SADD', base .. 'cancel-returned', id)
+  end
+end
+
+local function leave_ended(id, set)
+  if set == 'failed' then
+    return leave_failed(base, id)
+  end
+  return redis.call('ZREM', base .. set, id) == 1
+end
+
+local function return_ended(task, set, forgotten, to_head)
+  local id, job, priority = task.id, base .. task.id, tonumber(task.priority) or 0
+  redis.call('HDEL', job, 'finishedOn', 'processedOn', unpack(forgotten))
+  if task.deaths then
+    redis.call('HSET', job, 'deaths', '1', 'stc', '1')
+  end
+  -- The leader may not yet have removed a request to cancel an earlier attempt of the task.
+  redis.call('HDEL', base .. 'cancelling', id)
+  charge(base, job, 1)
+  redis.call('HINCRBY', base .. 'totals', 'retried', 1)
+  place_waiting(id, task.lane, priority, to_head and priority == 0)
+  add_bullmq_event('waiting', id, 'prev', set)
+  write_waiting()
+  if task.parent then
+    return_to_parent(job, task.parent, set)
+  end
+  note_return(id)
+end

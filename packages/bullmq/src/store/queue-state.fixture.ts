@@ -1,0 +1,55 @@
+// What the keys of a namespace hold, in a form in which it can be compared with what another namespace holds after the same calls.
+import type { Redis } from 'ioredis'
+
+/** Times, and ids that Redis or BullMQ creates: they differ from run to run. */
+const VARYING = /\b1[5-9]\d{11}(\.\d+)?\b|\b[5-9]\d{15}\b|\d+-\d+/g
+
+interface Options {
+  /** Whether a key is left out. */
+  readonly ignores: (key: string) => boolean
+  /** The fields of a hash that are left out. By default, none. */
+  readonly ignoredFields?: readonly string[]
+  /** How an event is shown, or undefined to leave it out. By default, all of its fields are. */
+  readonly event?: (event: string, fields: readonly string[]) => string | undefined
+}
+
+export async function stateOf(
+  { namespace, redis }: { readonly namespace: string; readonly redis: Redis },
+  options: Options,
+): Promise<Record<string, unknown>> {
+  const found: Record<string, unknown> = {}
+  for (const key of (await redis.keys(`*${namespace}*`)).filter((each) => !options.ignores(each))) {
+    const value = await storedIn(redis, key, options)
+    const text = JSON.stringify([value, (await redis.pttl(key)) > 0]).replaceAll(namespace, 'ns')
+    found[key.replace(namespace, 'ns')] = JSON.parse(text.replaceAll(VARYING, '0'))
+  }
+  return found
+}
+
+async function storedIn(redis: Redis, key: string, { ignoredFields = [], event = wholeEvent }: Options) {
+  switch (await redis.type(key)) {
+    case 'hash': {
+      const { opts, ...fields } = await redis.hgetall(key)
+      const kept = Object.entries(fields).filter(([name]) => !ignoredFields.includes(name))
+      // The order of the options does not matter.
+      return { ...Object.fromEntries(kept), opts: opts === undefined ? opts : JSON.parse(opts) }
+    }
+    case 'zset': {
+      const members = await redis.zrange(key, 0, '-1', 'WITHSCORES')
+      // The scores are times, so the order is that of the ids if several jobs were added within 1 ms.
+      return key.endsWith(':waiting-children') ? members.toSorted() : members
+    }
+    case 'list':
+      return redis.lrange(key, 0, -1)
+    case 'set':
+      return (await redis.smembers(key)).toSorted()
+    case 'stream':
+      return (await redis.xrange(key, '-', '+')).flatMap(([, [, name = '', ...fields]]) => event(name, fields) ?? [])
+    default:
+      return redis.get(key)
+  }
+}
+
+function wholeEvent(event: string, fields: readonly string[]): string {
+  return [event, ...fields].join(' ')
+}
