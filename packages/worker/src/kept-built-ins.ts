@@ -1,7 +1,8 @@
 // Keeps the built-in functions on which the worker, BullMQ and ioredis rely, whatever an inline handler replaces.
 //
-// The functions are compared when an inline handler first gives up control, and when it ends. A timer notices what a handler replaces
-// between two awaits. The state is global, because a process has only one set of built-in functions.
+// The functions are compared when an inline handler first gives up control, and when it ends. Between two awaits, a handler can replace
+// what every library calls by its global name, such as setTimeout, only until the microtasks end, so that no other callback sees it. A
+// timer notices the rest. The state is global, because a process has only one set of built-in functions.
 import { Socket } from 'node:net'
 import { Duplex, Readable, Writable } from 'node:stream'
 import type { Log, TaskContext } from '@bullpen/contract'
@@ -17,12 +18,19 @@ const STREAMS = {
   'Writable.prototype': Writable.prototype,
 }
 
+/** The global functions and objects without which a library fails in a callback of its own, where the error belongs to no attempt. */
+const GUARDED = [
+  ...['setTimeout', 'clearTimeout', 'setInterval', 'clearInterval', 'setImmediate', 'clearImmediate'],
+  ...['queueMicrotask', 'JSON', 'console', 'fetch', 'structuredClone'],
+]
+
 type Culprit = Pick<TaskContext, 'name' | 'log'>
 
 let kept: ((culprit?: Culprit) => void) | undefined
 
 /** Keeps the built-in functions as they are now. Returns a function that ends this. */
 export function keepBuiltIns(log: Log): () => void {
+  const unguard = guardGlobals(() => restoreBuiltIns())
   const builtIns = watchBuiltIns(STREAMS)
   builtIns.remember()
   const logged = new Set<string>()
@@ -42,6 +50,30 @@ export function keepBuiltIns(log: Log): () => void {
   return () => {
     clearInterval(timer)
     kept = undefined
+    unguard()
+  }
+}
+
+/** Calls `onReplaced` in a microtask after one of the guarded globals was replaced. Returns a function that ends this. */
+function guardGlobals(onReplaced: () => void): () => void {
+  const afterThis = queueMicrotask
+  const unguard = GUARDED.map((name) => {
+    const descriptor = Object.getOwnPropertyDescriptor(globalThis, name)
+    const original: unknown = Reflect.get(globalThis, name)
+    let current = original
+    Object.defineProperty(globalThis, name, {
+      configurable: true,
+      enumerable: descriptor?.enumerable ?? false,
+      get: () => current,
+      set(next: unknown) {
+        current = next
+        if (next !== original) afterThis(onReplaced)
+      },
+    })
+    return () => descriptor && Object.defineProperty(globalThis, name, descriptor)
+  })
+  return () => {
+    for (const each of unguard) each()
   }
 }
 
