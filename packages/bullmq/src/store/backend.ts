@@ -4,9 +4,9 @@
 // (../internals/composition/backend.ts) puts them in place of BullMQ's. Their scripts use Redis's clock.
 import type { RedisQueueBackend } from 'bullmq'
 import { runScriptOnClient, type ScriptRunner } from '../scripts/script.ts'
-import { retryEndedScript } from './scripts.ts'
+import { removeJobScript, removeUnprocessedChildrenScript, retryEndedScript } from './scripts.ts'
 
-type TaskMethods = Pick<RedisQueueBackend, 'retryFinishedJob'>
+type TaskMethods = Pick<RedisQueueBackend, 'retryFinishedJob' | 'remove' | 'removeUnprocessedChildren'>
 
 /** What a script has replied about a job, and what BullMQ names in its error. */
 interface Answer {
@@ -31,6 +31,18 @@ export function taskMethods(backend: RedisQueueBackend): TaskMethods {
       const reset = { attempts: flag(resetAttemptsMade), starts: flag(resetAttemptsStarted) }
       const code = await run(retryEndedScript, keys, { base, id, set: state, lifo: flag(opts.lifo), ...reset })
       expectSuccess({ code, jobId, command: 'reprocessJob', state })
+    },
+
+    async remove(jobId, removeChildren) {
+      const { keys, base, id } = of(jobId)
+      const code = await run(removeJobScript, keys, { base, id, children: flag(removeChildren) })
+      expectSuccess({ code, jobId, command: 'removeJob' })
+      return code
+    },
+
+    async removeUnprocessedChildren(jobId) {
+      const { keys, base } = of(jobId)
+      await run(removeUnprocessedChildrenScript, keys, { base })
     },
   }
 }

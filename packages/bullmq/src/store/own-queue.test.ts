@@ -258,3 +258,212 @@ describe('a retry of', () => {
     expect(await redis.exists(keys.cancelling)).toBe(0)
   })
 })
+
+const removed = (job: Job): Promise<void> => job.remove()
+const parentRemoved = (_: Job, { queue }: Stage): Promise<number> => queue.remove('p')
+const lock = ({ redis, keys }: Stage, id: string): Promise<unknown> => redis.set(keys.lock(id), 'token')
+
+const FAMILY: Children = {
+  j: {},
+  waits: {},
+  later: { delay: 60_000, children: { below: {}, deeper: { children: { deepest: { priority: 2 } } } } },
+  elsewhere: { queue: 'r' },
+  done: {},
+  ignored: { ignoreDependencyOnFailure: true },
+  fatal: { failParentOnFailure: true },
+}
+
+/** The parent `p`, whose children have come to different ends. */
+async function family(one: Stage): Promise<void> {
+  await one.addFlow(FAMILY)
+  await one.complete('done')
+  await one.fail('ignored')
+}
+
+const REMOVALS: Readonly<Record<string, Scenario>> = {
+  'a waiting job': { given: (one) => one.add('j'), call: removed },
+  'a job with a priority': { given: (one) => one.add('j', { priority: 3 }), call: removed },
+  'a delayed job': { given: (one) => one.add('j', { delay: 60_000 }), call: removed },
+  'a completed job': { given: ended('complete'), call: removed },
+  'a failed job': { given: ended('fail'), call: removed },
+  'a job with a log': {
+    async given(one) {
+      await one.add('j')
+      await one.queue.addJobLog('j', 'a line')
+    },
+    call: removed,
+  },
+  'an active job without a lock': {
+    async given(one) {
+      await one.add('j')
+      await one.start('j')
+    },
+    call: removed,
+  },
+  'a job that a worker has': {
+    async given(one) {
+      await one.add('j')
+      await one.start('j')
+      await lock(one, 'j')
+    },
+    call: removed,
+  },
+  'a job that a worker has, by its id': {
+    async given(one) {
+      await one.add('j')
+      await lock(one, 'j')
+    },
+    call: (_, { queue }) => queue.remove('j'),
+  },
+  'a job that does not exist': { given: (one) => one.add('j'), call: (_, { queue }) => queue.remove('none') },
+  'a job in no place': {
+    async given(one) {
+      await one.add('j')
+      await one.redis.del(one.keys.wait)
+    },
+    call: removed,
+    isBroken: true,
+  },
+  'the next job of a job scheduler': {
+    async given(one) {
+      await one.add('j')
+      await one.addScheduler()
+    },
+    call: async (_, { queue }) => queue.remove((await queue.getDelayed())[0]?.id ?? ''),
+  },
+  'a job with a deduplication id': {
+    async given({ queue, start }) {
+      const deduplication = { id: 'one', keepLastIfActive: true }
+      await queue.add('x', {}, { jobId: 'j', deduplication })
+      await start('j')
+      await queue.add('x', { n: 2 }, { deduplication })
+    },
+    call: removed,
+  },
+  'a job whose deduplication id another one has': {
+    async given(one) {
+      await one.add('j', { deduplication: { id: 'one' } })
+      await one.redis.set(one.keys.deduplication('one'), 'other')
+    },
+    call: removed,
+  },
+  'the last child for which a parent waits': { given: (one) => one.addFlow({ j: {} }), call: removed },
+  'the last child of a parent in a paused queue': {
+    given: (one) => one.addFlow({ j: {} }),
+    async call(job, { queue }) {
+      await queue.pause()
+      await job.remove()
+    },
+  },
+  'a child for whose sibling the parent waits': { given: (one) => one.addFlow({ j: {}, other: {} }), call: removed },
+  'a child whose parent is gone': {
+    async given(one) {
+      await one.addFlow({ j: {} })
+      await one.redis.del(one.keys.job('p'), one.keys.dependencies('p'))
+    },
+    call: removed,
+    isBroken: true,
+  },
+  'a failed child for which the parent waits': { given: childThatFailed({}), call: removed },
+  'a parent with all of its children': { given: family, call: parentRemoved, isUnordered: true },
+  'a parent that a child has failed, with all of its children': {
+    async given(one) {
+      await family(one)
+      await one.fail('fatal')
+    },
+    call: parentRemoved,
+    isUnordered: true,
+  },
+  'a parent without its children': {
+    given: family,
+    call: (_, { queue }) => queue.remove('p', { removeChildren: false }),
+  },
+  'a parent of a child that a worker has': {
+    async given(one) {
+      await family(one)
+      await lock(one, 'deepest')
+    },
+    call: parentRemoved,
+  },
+  'the children of a parent that have not been processed': {
+    async given(one) {
+      await family(one)
+      await one.start('waits')
+      await lock(one, 'waits')
+    },
+    call: async (_, { queue }) => (await queue.getJob('p'))?.removeUnprocessedChildren(),
+    isUnordered: true,
+  },
+  'the last children of a parent that have not been processed': {
+    async given(one) {
+      await one.addFlow({ j: {}, done: {} })
+      await one.complete('done')
+    },
+    call: async (_, { queue }) => (await queue.getJob('p'))?.removeUnprocessedChildren(),
+  },
+  'the children of a parent that has none': {
+    given: (one) => one.add('j'),
+    call: (job) => job.removeUnprocessedChildren(),
+  },
+}
+
+describe('a removal of', () => {
+  it.each(Object.entries(REMOVALS))('%s does what it does in BullMQ', async (_, scenario) => {
+    await expectSame(scenario)
+  })
+
+  it('a job is refused with BullMQ’s codes', async () => {
+    const outcome = (name: string) => expectSame(REMOVALS[name] ?? expect.fail())
+    expect(await outcome('a job that a worker has')).toMatchObject({ message: expect.stringContaining('locked') })
+    expect(await outcome('a job that a worker has, by its id')).toEqual({ returned: 0 })
+    expect(await outcome('a parent of a child that a worker has')).toEqual({ returned: 0 })
+    expect(await outcome('the next job of a job scheduler')).toMatchObject({ code: -8 })
+  })
+
+  it('a task in a lane takes it out of there, also if it has a priority', async () => {
+    const one = stage('bullpen')
+    const { redis, keys, queue } = one
+    for (const [id, options] of [
+      ['j', {}],
+      ['k', { priority: 3 }],
+    ] as const) {
+      await one.add(id, options)
+      await one.fail(id)
+      await redis.hset(keys.job(id), 'lane', '1 tenant')
+      await (await queue.getJob(id))?.retry('failed')
+      expect(await redis.exists(keys.lanes)).toBe(1)
+      await queue.remove(id)
+      expect(await redis.exists(keys.lanes, keys.lane('tenant'), keys.lanePriorities('tenant'), keys.job(id))).toBe(0)
+    }
+  })
+
+  it('an active task gives its place of a concurrency key back', async () => {
+    const one = stage('bullpen')
+    const { redis, keys, queue } = one
+    await one.add('j')
+    await one.start('j')
+    await redis.hset(keys.job('j'), 'lane', '1 tenant')
+    await redis.hset(keys.keyLimits, 'concurrency', 2)
+    await redis.zadd(keys.activeByKey, 1, 'tenant')
+    await queue.remove('j')
+    expect(await redis.exists(keys.active, keys.activeByKey)).toBe(0)
+  })
+
+  it('a task that has not ended releases its compensations, and a failed one leaves the index of its error', async () => {
+    const one = stage('bullpen')
+    const { redis, keys, queue } = one
+    await one.add('j')
+    await redis.hset(keys.job('j'), { atEnd: '+', compensations: 'step {"task":"undo"}\n' })
+    await redis.hincrby(keys.totals, 'bytes', 'step {"task":"undo"}\n'.length)
+    await queue.remove('j')
+    expect((await redis.xrange(keys.outbox, '-', '+')).map(([, fields]) => fields[1])).toEqual([
+      expect.stringMatching(/^t j \d+ 1 c \{"task":"undo"\}$/),
+    ])
+    await one.add('k')
+    await one.fail('k')
+    expect(await redis.hlen(keys.fingerprints)).toBe(1)
+    await queue.remove('k')
+    expect(await redis.exists(keys.fingerprints, keys.failed, keys.dead)).toBe(0)
+    expect(await redis.hmget(keys.totals, 'accepted', 'removed', 'bytes')).toEqual(['2', '2', '0'])
+  })
+})

@@ -1,7 +1,7 @@
 // What the keys of a namespace hold, in a form in which it can be compared with what another namespace holds after the same calls.
 import type { Redis } from 'ioredis'
 
-/** Times, and ids that Redis or BullMQ creates: they differ from run to run. */
+/** Times differ, and ids that BullMQ has made up. */
 const VARYING = /\b1[5-9]\d{11}(\.\d+)?\b|\b[5-9]\d{15}\b|\d+-\d+/g
 
 interface Options {

@@ -102,16 +102,11 @@ function withoutPassedOn(text: string): string {
   )
 }
 
-/** Defines the functions with which a removed task leaves its lane or gives back its place (../turns/turn-steps.ts). */
-const LEAVE_PLACES = `
+/** Defines the function with which a task leaves its lane (../turns/turn-steps.ts). */
+const LEAVE_LANE = `
 function left_lane(id)
   local lane = call('HGET', base .. id, 'lane')
   return lane and turns().leave_lane(lane, id)
-end
-function left_active(id)
-  local lane = call('HGET', base .. id, 'lane')
-  if lane then turns().give_back(lane) end
-  return true
 end`
 
 /** Moves the tasks in lanes to BullMQ's own places. */
@@ -243,9 +238,7 @@ end
 ${addEventsOf('ARGV[1]')}`,
   },
 
-  removeJob: { extra: [], before: LEAVE_PLACES },
-  removeUnprocessedChildren: { extra: [], before: LEAVE_PLACES },
-  changePriority: { extra: [], before: LEAVE_PLACES },
+  changePriority: { extra: [], before: LEAVE_LANE },
 
   // Both delete all waiting tasks, which they look for in BullMQ's own places.
   drain: { extra: [], before: SPILL },
@@ -318,10 +311,7 @@ export const FETCHES: readonly string[] = ['moveToActive', 'moveToFinished', 'mo
 const NOT_COMPOSED: readonly RegExp[] = [/^get/, /^is/, /^relay/, /^paginate$/]
 
 /** BullMQ's scripts that never run, because Bullpen's own scripts take their place (../../store/backend.ts). */
-export const REPLACED: readonly string[] = ['reprocessJob']
-
-/** BullMQ's scripts that take single jobs out of their places. */
-const TAKES_OUT: readonly string[] = ['removeJob', 'removeUnprocessedChildren', 'changePriority']
+export const REPLACED: readonly string[] = ['reprocessJob', 'removeJob', 'removeUnprocessedChildren']
 
 export interface ComposedScript {
   readonly name: string
@@ -341,7 +331,7 @@ ${last === undefined ? '' : removeLast(last)}${removeArguments([...extra, 'base'
 local call = redis.call
 ${OPEN_INDEX}
 ${name === 'moveStalledJobsToWait' ? `${FENCE}${ATTEMPT_RECORDS}${LOSSES}${TASK_EVENTS}` : ''}
-${TAKES_OUT.includes(name) ? 'local left_lane, left_active' : ''}${FETCHES.includes(name) ? 'local may_be_uncounted, is_last_start, features_at_end' : ''}
+${before === LEAVE_LANE ? 'local left_lane' : ''}${FETCHES.includes(name) ? 'local may_be_uncounted, is_last_start, features_at_end' : ''}
 ${turnsFor(name, steps, `${text}${before}`)}
 local function bullmq()
 ${text}

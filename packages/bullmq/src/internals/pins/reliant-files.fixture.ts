@@ -13,6 +13,7 @@ const RESENT = 'internals/composition/resent-commit.ts'
 const CALLS = 'internals/composition/ended-calls.ts'
 const TURNS = 'internals/turns/turn-steps.ts'
 const OWN = 'store/backend.ts'
+const REMOVAL = 'store/lua/includes/job-removal.lua'
 const SPILL = 'store/lua/includes/spill-lanes.lua'
 
 /** Scripts in addition to what holds for all of them: the status index follows each script that writes. */
@@ -71,8 +72,8 @@ const BY_SCRIPT: Readonly<Record<string, readonly string[]>> = {
   moveJobsToWait: [TURNS],
   changePriority: [TURNS],
   moveToWaitingChildren: [TURNS],
-  removeJob: [TURNS],
-  removeUnprocessedChildren: [TURNS],
+  removeJob: ['store/lua/remove-job.lua', REMOVAL, OWN],
+  removeUnprocessedChildren: ['store/lua/remove-unprocessed-children.lua', REMOVAL, OWN],
   cleanJobsInSet: ['internals/turns/clean-lanes.ts', TURNS],
   drain: [SPILL],
   obliterate: [SPILL, COMPOSED],

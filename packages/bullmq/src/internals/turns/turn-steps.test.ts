@@ -44,9 +44,6 @@ it('BullMQ adds a job to the prioritized set by a command in this form', () => {
 })
 
 it('BullMQ removes a single job from the waiting list, counts the waiting jobs, and reports that there are none, in these forms', () => {
-  expect(found(/rcall\("LREM", prefix \.\. "wait".*?\) == 1/g)).toEqual([
-    'rcall("LREM", prefix .. "wait", 1, jobId) == 1',
-  ])
   expect(found(/rcall\("LREM", waitKey.*?\) > 0/g)).toEqual(['rcall("LREM", waitKey, -1, jobId) > 0'])
   expect(found(/return waitCount \+ \w+/g)).toEqual(['return waitCount + prioritizedCount'])
   expect(found(/rcall\("XADD", .*"drained"\)/g)).toEqual(['rcall("XADD", eventStreamKey, "*", "event", "drained")'])
@@ -106,8 +103,6 @@ const REMOVALS = {
   moveToFinished: ['rcall("LREM", activeKey, 1, jobId)', 'rcall("LREM", KEYS[2], -1, jobId)'],
   moveToWaitingChildren: ['rcall("LREM", activeKey, -1, jobId)'],
   obliterate: ['rcall("LTRIM", activeKey, #activeJobs, -1)'],
-  removeJob: ['rcall("LREM", prefix .. "active", 1, jobId)'],
-  removeUnprocessedChildren: ['rcall("LREM", prefix .. "active", 1, jobId)'],
   retryJob: ['rcall("LREM", KEYS[1], -1, ARGV[4])'],
 }
 
@@ -125,7 +120,7 @@ it('BullMQ removes a job from the active list by these commands', () => {
 it('each job that BullMQ removes from the active list gives its place back', () => {
   const gives = scripts.flatMap(({ name, content }) => {
     const changed = withLeaves(content)
-    const places = changed.match(/turns\(\)\.give_back\(|left_active\(jobId\)/g)?.length ?? 0
+    const places = changed.match(/turns\(\)\.give_back\(/g)?.length ?? 0
     return places === 0 ? [] : [[name, places] as const]
   })
   const single = Object.keys(REMOVALS).filter(

@@ -46,7 +46,6 @@ export const TURNS_OF_FETCH = createdOnce(CANDIDATES, [
 const PUSH = 'rcall(pushCmd, targetKey, jobId)'
 const PUSH_SEVERAL = 'rcall("LPUSH", KEYS[4], unpack(jobs, from, to))'
 const PRIORITIZE = 'rcall("ZADD", prioritizedKey, score, jobId)'
-const REMOVE = 'rcall("LREM", prefix .. "wait", 1, jobId) == 1'
 const REMOVE_FIRST = 'rcall("LREM", waitKey, -1, jobId) > 0'
 const COUNT = 'return waitCount + prioritizedCount'
 const REPORT_DRAINED = 'rcall("XADD", eventStreamKey, "*", "event", "drained")'
@@ -84,20 +83,14 @@ export function withLanes(text: string): string {
           else rcall("LPUSH", KEYS[4], jobs[i]) end
         end`,
     )
-    .replaceAll(REMOVE, `(${REMOVE} or prefix == base and left_lane(jobId))`)
     .replaceAll(REMOVE_FIRST, `(left_lane(jobId) or ${REMOVE_FIRST})`)
     .replaceAll(COUNT, `return waitCount + prioritizedCount + call('EXISTS', base .. 'lanes')`)
     .replaceAll(REPORT_DRAINED, `if call('EXISTS', base .. 'lanes') == 0 then ${REPORT_DRAINED} end`)
 }
 
-// The forms in which BullMQ's scripts remove one job from `active`.
-
-/** In a script that moves the job to another place. */
+/** How BullMQ's scripts remove one job from `active`. */
 const MOVED =
   /local (numRemovedElements|removed) = rcall\("LREM", (?:KEYS\[[12]\]|activeKey), -?1, (jobId|ARGV\[4\])\)/g
-/** In a script that deletes the job. */
-const REMOVED = 'rcall("LREM", prefix .. "active", 1, jobId) == 1'
-
 /** What `moveToFinished` reads of a job before it removes the job from `active`. */
 const READ_AT_END = 'rcall("HMGET", jobIdKey, "parentKey", "parent", "deid")'
 
@@ -116,7 +109,6 @@ export function withLeaves(text: string): string {
   local lane = ${count} > 0 and ${lane}
   if lane then ${isEnd ? 'features_at_end = ' : ''}turns().give_back(lane) end`
     })
-    .replaceAll(REMOVED, `(${REMOVED} and (prefix ~= base or left_active(jobId)))`)
 }
 
 /** How BullMQ reads the first delayed job. */

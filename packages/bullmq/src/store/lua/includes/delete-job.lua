@@ -1,6 +1,12 @@
--- delete_job(base, id) deletes what is stored of a task, which the caller has taken out of its place: its hash, and the keys that BullMQ
--- stores beside it. It counts the task as removed, and remembers it for a short time, in case the script that adds it is sent again.
+-- delete_job(base, id)  deletes what is stored of a task, which the caller has taken out of its place. Counts the task as removed, and
+--                       remembers it for a short time, in case the script that adds it is sent again
+-- delete_keys(job)      only deletes the job's hash, and the keys that BullMQ stores beside it. Returns whether there were any
 --- @include removed-tasks
+
+local function delete_keys(job)
+  local children = { job .. ':dependencies', job .. ':processed', job .. ':failed', job .. ':unsuccessful' }
+  return redis.call('DEL', job, job .. ':logs', unpack(children)) > 0
+end
 
 local function delete_job(base, id)
   local job = base .. id
@@ -11,13 +17,5 @@ local function delete_job(base, id)
   if enqueued_at then
     remember_removal(base, id .. ' ' .. (caller or '') .. (replaced and ' r' or ''), tonumber(enqueued_at) or 0)
   end
-  redis.call(
-    'DEL',
-    job,
-    job .. ':logs',
-    job .. ':dependencies',
-    job .. ':processed',
-    job .. ':failed',
-    job .. ':unsuccessful'
-  )
+  return delete_keys(job)
 end

@@ -1,6 +1,8 @@
 -- Removes tasks that have ended: because their retention is over, because they are not kept at all, or because a request deletes dead
 -- tasks.
 --
+-- leave_parent(job, parent)                        lets the parent of a flow, if there is one, no longer wait for a child that is removed.
+--                                                  `job` and `parent` are their keys
 -- remove_ended_task(base, status, id)              removes a task with this final status
 -- remove_ended(base, status, since, count, limit)  removes up to `limit` tasks with one final status, those that ended first, until every
 --                                                  remaining one ended at `since` (ms since 1970) or later, and at most `count` remain. If
@@ -13,8 +15,7 @@
 --- @include failed-set
 --- @include delete-job
 
-local function leave_parent(job)
-  local parent = redis.call('HGET', job, 'parentKey')
+local function leave_parent(job, parent)
   local dependencies = parent and parent .. ':dependencies'
   if not parent or redis.call('SREM', dependencies, job) == 0 or redis.call('EXISTS', dependencies) == 1 then
     return
@@ -30,7 +31,7 @@ local function remove_ended_task(base, status, id)
   if status == 'completed' then
     redis.call('ZREM', base .. 'completed', id)
   else
-    leave_parent(base .. id)
+    leave_parent(base .. id, redis.call('HGET', base .. id, 'parentKey'))
     leave_failed(base, id)
   end
   delete_job(base, id)

@@ -1,0 +1,141 @@
+-- Removes jobs by request, wherever they are, and the children of flows with them.
+--
+-- is_locked(job, with_children)        returns whether a worker has the job with this key or, `with_children`, a child for which it waits
+-- remove_job(home, id, parent, mode)   removes a job. `parent` is the key of a job that is removed as well, or nil. `mode` is a table of
+--                                      `with_children`, and of `is_unprocessed` to keep jobs that a worker has or that have failed
+-- remove_children(job, mode)           removes the children of a job. If `mode.is_unprocessed`, those that have ended are kept
+--
+-- `base` is the prefix of the keys of the script's queue. Children may be in other queues, whose prefix is `home`. Bullpen counts the jobs
+-- of this queue, and those of queues whose keys begin with a hash tag.
+--- @include active-tasks
+--- @include outbox
+--- @include remove-ended
+--- @include task-charge
+
+local MAX_REMOVAL_EVENTS = '10000'
+-- Looking at this many takes Redis about 3 µs.
+local NEWEST_IN_LIST = 250
+
+local function is_locked(job, with_children)
+  if redis.call('EXISTS', job .. ':lock') == 1 then
+    return true
+  end
+  for _, child in ipairs(with_children and redis.call('SMEMBERS', job .. ':dependencies') or {}) do
+    if is_locked(child, true) then
+      return true
+    end
+  end
+  return false
+end
+
+-- The search passes every job on its way. The newest ones are at the left end, and LREM starts at the right end if the count is negative.
+local function leave_list(list, id)
+  local newest = redis.call('LPOS', list, id, 'MAXLEN', NEWEST_IN_LIST)
+  return redis.call('LREM', list, newest and 1 or -1, id) == 1
+end
+
+local function leave_lists(home, id)
+  local lane = home == base and redis.call('HGET', base .. id, 'lane')
+  if lane and leave_lane(lane, id) or leave_list(home .. 'wait', id) then
+    return 'wait'
+  end
+  if leave_list(home .. 'paused', id) then
+    return 'paused'
+  end
+  if not leave_list(home .. 'active', id) then
+    return 'unknown'
+  end
+  if lane then
+    give_back(lane)
+  end
+  return 'active'
+end
+
+-- Takes a job out of one of BullMQ's sets, and out of the set of its status. Returns whether it was there.
+local function leave_set(home, set, id)
+  if set == 'failed' then
+    return leave_failed(home, id)
+  end
+  if redis.call('ZREM', home .. set, id) == 0 then
+    return false
+  end
+  if set == 'delayed' then
+    redis.call('ZREM', home .. 'scheduled', id)
+    redis.call('ZREM', home .. 'retrying', id)
+  end
+  return true
+end
+
+-- Returns the name that BullMQ has for the job's place.
+local function leave_place(home, id)
+  for _, set in ipairs({ 'completed', 'waiting-children', 'delayed', 'failed', 'prioritized' }) do
+    if leave_set(home, set, id) then
+      return set
+    end
+  end
+  return leave_lists(home, id)
+end
+
+local function forget_deduplication(home, id)
+  local deduplication = redis.call('HGET', home .. id, 'deid')
+  if deduplication and redis.call('GET', home .. 'de:' .. deduplication) == id then
+    redis.call('DEL', home .. 'de:' .. deduplication, home .. 'dn:' .. deduplication)
+  end
+end
+
+-- Returns whether the job existed.
+local function delete_counted(home, id)
+  local job = home .. id
+  if home ~= base and not string.find(home, '^%b{}:[^:]+:$') then
+    return delete_keys(job)
+  end
+  local enqueued_at, ended_at = unpack(redis.call('HMGET', job, 'timestamp', 'finishedOn'))
+  if enqueued_at and not ended_at and charge(home, job, -1) then
+    write_outbox(home, id, 'removed')
+  end
+  return delete_job(home, id)
+end
+
+local function child_keys(job, mode)
+  local keys = {}
+  local function add(found)
+    for _, key in ipairs(found) do
+      keys[#keys + 1] = key
+    end
+  end
+  if not mode.is_unprocessed then
+    add(redis.call('HKEYS', job .. ':processed'))
+    add(redis.call('HKEYS', job .. ':failed'))
+    add(redis.call('ZRANGE', job .. ':unsuccessful', 0, -1))
+  end
+  add(redis.call('SMEMBERS', job .. ':dependencies'))
+  return keys
+end
+
+local remove_children
+
+-- As in BullMQ, a parent that waits for nothing else any more starts to wait before it is removed itself.
+local function remove_job(home, id, parent, mode)
+  local job = home .. id
+  if mode.is_unprocessed and (is_locked(job, false) or redis.call('ZSCORE', home .. 'failed', id)) then
+    return
+  end
+  leave_parent(job, parent or redis.call('HGET', job, 'parentKey'))
+  if mode.with_children then
+    remove_children(job, mode)
+  end
+  local place = leave_place(home, id)
+  forget_deduplication(home, id)
+  if delete_counted(home, id) then
+    local most = redis.call('HGET', home .. 'meta', 'opts.maxLenEvents') or MAX_REMOVAL_EVENTS
+    local event = { 'event', 'removed', 'jobId', id, 'prev', place }
+    redis.call('XADD', home .. 'events', 'MAXLEN', '~', most, '*', unpack(event))
+  end
+end
+
+function remove_children(job, mode)
+  for _, key in ipairs(child_keys(job, mode)) do
+    local home, id = string.match(key, '^(.*:)(.*)$')
+    remove_job(home, id, job, mode)
+  end
+end

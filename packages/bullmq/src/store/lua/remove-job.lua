@@ -1,0 +1,24 @@
+#!lua flags=allow-oom
+-- Removes a job, wherever it is, in place of BullMQ's `removeJob`.
+--
+-- KEYS[1]  job       the job
+-- ARGV[1]  base      the prefix of the queue's keys
+-- ARGV[2]  id        the job's id
+-- ARGV[3]  children  '1' to also remove the job's children, and theirs
+--
+-- Returns `number`: 1, also if the job does not exist; 0 if nothing was removed, because a worker has the job or one of the children for
+-- which it waits; or BullMQ's code -8 if the job is the next one of a job scheduler.
+local job = KEYS[1]
+local base, id, children = ARGV[1], ARGV[2], ARGV[3]
+--- @include job-removal
+
+local scheduler = redis.call('HGET', job, 'rjk')
+local next_at = scheduler and redis.call('ZSCORE', base .. 'repeat', scheduler)
+if next_at and id == 'repeat:' .. scheduler .. ':' .. next_at then
+  return -8
+end
+if is_locked(job, children == '1') then
+  return 0
+end
+remove_job(base, id, nil, { with_children = children == '1' })
+return 1
