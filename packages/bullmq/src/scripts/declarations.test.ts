@@ -41,7 +41,15 @@ it('every script that fetches, ends, requeues, renews or cancels runs in a full 
       // create, change, pause and delete schedules
       ...['write-schedule'],
       // retry, start early, delete
-      ...['retry-ended', 'moveJobsToWait', 'promote', 'changeDelay', 'changePriority', 'remove-job', 'cleanJobsInSet'],
+      ...[
+        'retry-ended',
+        'moveJobsToWait',
+        'promote-task',
+        'change-delay',
+        'changePriority',
+        'remove-job',
+        'cleanJobsInSet',
+      ],
       ...['drain', 'obliterate', 'pause', 'remove-old'],
     ]),
   )

@@ -4,9 +4,18 @@
 // (../internals/composition/backend.ts) puts them in place of BullMQ's. Their scripts use Redis's clock.
 import type { RedisQueueBackend } from 'bullmq'
 import { runScriptOnClient, type ScriptRunner } from '../scripts/script.ts'
-import { removeJobScript, removeUnprocessedChildrenScript, retryEndedScript } from './scripts.ts'
+import {
+  changeDelayScript,
+  promoteTaskScript,
+  removeJobScript,
+  removeUnprocessedChildrenScript,
+  retryEndedScript,
+} from './scripts.ts'
 
-type TaskMethods = Pick<RedisQueueBackend, 'retryFinishedJob' | 'remove' | 'removeUnprocessedChildren'>
+type TaskMethods = Pick<
+  RedisQueueBackend,
+  'retryFinishedJob' | 'remove' | 'removeUnprocessedChildren' | 'promote' | 'changeDelay'
+>
 
 /** What a script has replied about a job, and what BullMQ names in its error. */
 interface Answer {
@@ -43,6 +52,18 @@ export function taskMethods(backend: RedisQueueBackend): TaskMethods {
     async removeUnprocessedChildren(jobId) {
       const { keys, base } = of(jobId)
       await run(removeUnprocessedChildrenScript, keys, { base })
+    },
+
+    async promote(jobId) {
+      const { keys, base, id } = of(jobId)
+      const code = await run(promoteTaskScript, keys, { base, id })
+      expectSuccess({ code, jobId, command: 'promote', state: 'delayed' })
+    },
+
+    async changeDelay(jobId, delay) {
+      const { keys, base, id } = of(jobId)
+      const code = await run(changeDelayScript, keys, { base, id, delay })
+      expectSuccess({ code, jobId, command: 'changeDelay', state: 'delayed' })
     },
   }
 }

@@ -467,3 +467,147 @@ describe('a removal of', () => {
     expect(await redis.hmget(keys.totals, 'accepted', 'removed', 'bytes')).toEqual(['2', '2', '0'])
   })
 })
+
+const delayed =
+  (more: JobsOptions = {}) =>
+  async (one: Stage): Promise<void> => {
+    await one.add('other', { priority: more.priority ?? 0 })
+    await one.add('later', { delay: 30_000 })
+    await one.add('j', { delay: 60_000, ...more })
+  }
+
+const promoted = (job: Job): Promise<void> => job.promote()
+
+const PROMOTIONS: Readonly<Record<string, Scenario>> = {
+  'a delayed job': { given: delayed(), call: promoted },
+  'a delayed job with a priority': { given: delayed({ priority: 3 }), call: promoted },
+  'a delayed job with lifo': { given: delayed({ lifo: true }), call: promoted },
+  'a delayed job of a paused queue': {
+    given: delayed(),
+    async call(job, { queue }) {
+      await queue.pause()
+      await job.promote()
+    },
+  },
+  'a delayed job of a queue that is full': {
+    async given(one) {
+      await delayed()(one)
+      await one.start('other')
+      await one.queue.setGlobalConcurrency(1)
+    },
+    call: promoted,
+  },
+  'a waiting job': { given: (one) => one.add('j'), call: promoted },
+  'a job that is gone': {
+    given: delayed(),
+    async call(job) {
+      await job.remove()
+      await job.promote()
+    },
+  },
+}
+
+describe('a promotion of', () => {
+  it.each(Object.entries(PROMOTIONS))('%s does what it does in BullMQ', async (_, scenario) => {
+    await expectSame(scenario)
+  })
+
+  it('a job is refused with BullMQ’s code', async () => {
+    expect(await expectSame(PROMOTIONS['a waiting job'] ?? expect.fail())).toMatchObject({ code: -3 })
+  })
+
+  it('a task leaves the set of its status', async () => {
+    const one = stage('bullpen')
+    await one.add('j', { delay: 60_000 })
+    await (await one.queue.getJob('j'))?.promote()
+    expect(await one.redis.exists(one.keys.delayed, one.keys.scheduled)).toBe(0)
+  })
+
+  it('a task in a lane puts it there, behind the others', async () => {
+    const one = stage('bullpen')
+    const { redis, keys, queue } = one
+    for (const id of ['j', 'k']) {
+      await one.add(id, { delay: 60_000 })
+      await redis.hset(keys.job(id), 'lane', '1 tenant')
+      await (await queue.getJob(id))?.promote()
+    }
+    expect(await redis.lrange(keys.lane('tenant'), 0, -1)).toEqual(['k', 'j'])
+    expect(await redis.exists(keys.wait)).toBe(0)
+  })
+
+  it.each([
+    ['without a priority', 0],
+    ['with a priority', 3],
+  ])('a task %s that had no place in quarantine puts it before the others', async (_, priority) => {
+    const one = stage('bullpen')
+    const { redis, keys, queue } = one
+    await one.add('other', { priority })
+    await one.add('j', { delay: 60_000, priority })
+    await redis.hset(keys.job('j'), 'waits', 1)
+    await (await queue.getJob('j'))?.promote()
+    const order =
+      priority === 0 ? await redis.lrange(keys.wait, 0, -1) : await redis.zrevrange(keys.prioritized, 0, '-1')
+    expect(order).toEqual(['other', 'j'])
+    expect(await redis.hexists(keys.job('j'), 'waits')).toBe(0)
+  })
+})
+
+const DELAYS: Readonly<Record<string, Scenario>> = {
+  'a delayed job to a later time': { given: delayed(), call: (job) => job.changeDelay(90_000) },
+  'a delayed job to an earlier time': { given: delayed(), call: (job) => job.changeDelay(1_000) },
+  'a delayed job to the current time': { given: delayed(), call: (job) => job.changeDelay(0) },
+  'a delayed job with a priority': { given: delayed({ priority: 3 }), call: (job) => job.changeDelay(90_000) },
+  'a waiting job': { given: (one) => one.add('j'), call: (job) => job.changeDelay(5_000) },
+  'a job that is gone': {
+    given: delayed(),
+    async call(job) {
+      await job.remove()
+      await job.changeDelay(5_000)
+    },
+  },
+}
+
+describe('a change of the delay of', () => {
+  it.each(Object.entries(DELAYS))('%s does what it does in BullMQ', async (_, scenario) => {
+    await expectSame(scenario)
+  })
+
+  it('a job is refused with BullMQ’s codes', async () => {
+    const outcome = (name: string) => expectSame(DELAYS[name] ?? expect.fail())
+    expect(await outcome('a waiting job')).toMatchObject({ code: -3 })
+    expect(await outcome('a job that is gone')).toMatchObject({ code: -1 })
+  })
+
+  it.each(['scheduled', 'retrying'] as const)('a %s task keeps its status', async (status) => {
+    const one = stage('bullpen')
+    const { redis, keys, queue } = one
+    await one.add('j', { delay: 60_000 })
+    const before = Number(await redis.zscore(keys.delayed, 'j'))
+    await redis.rename(keys.scheduled, keys[status])
+    await (await queue.getJob('j'))?.changeDelay(5_000)
+    const after = await redis.zscore(keys.delayed, 'j')
+    expect(Number(after)).toBeLessThan(before)
+    expect(await redis.zscore(keys[status], 'j')).toBe(after)
+    expect(await redis.exists(keys.scheduled, keys.retrying)).toBe(1)
+  })
+
+  it('a task whose attempts a Queue that is not attached has counted is retrying', async () => {
+    const one = stage('bullpen')
+    const { redis, keys, queue } = one
+    await one.add('j', { delay: 60_000 })
+    await redis.hset(keys.job('j'), 'atm', 1)
+    await redis.del(keys.scheduled)
+    await (await queue.getJob('j'))?.changeDelay(5_000)
+    expect(await redis.zrange(keys.retrying, 0, '-1')).toEqual(['j'])
+  })
+
+  it('a task does not let a worker wait longer than until the next lane may start a task', async () => {
+    const one = stage('bullpen')
+    const { redis, keys, queue } = one
+    await one.add('j', { delay: 60_000 })
+    const soon = Date.now() + 1_000
+    await redis.zadd(keys.laneTimes, soon, 'tenant')
+    await (await queue.getJob('j'))?.changeDelay(50_000)
+    expect(await redis.zscore(keys.marker, '1')).toBe(`${soon}`)
+  })
+})

@@ -311,7 +311,13 @@ export const FETCHES: readonly string[] = ['moveToActive', 'moveToFinished', 'mo
 const NOT_COMPOSED: readonly RegExp[] = [/^get/, /^is/, /^relay/, /^paginate$/]
 
 /** BullMQ's scripts that never run, because Bullpen's own scripts take their place (../../store/backend.ts). */
-export const REPLACED: readonly string[] = ['reprocessJob', 'removeJob', 'removeUnprocessedChildren']
+export const REPLACED: readonly string[] = [
+  'reprocessJob',
+  'removeJob',
+  'removeUnprocessedChildren',
+  'promote',
+  'changeDelay',
+]
 
 export interface ComposedScript {
   readonly name: string

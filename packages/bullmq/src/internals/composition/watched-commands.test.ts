@@ -6,9 +6,9 @@ import { bullmqScripts, COMPOSED, callOf, FETCHES } from './composed-scripts.ts'
 
 /** Commands that change no sorted set and delete no key, as BullMQ writes them. */
 const OTHER_COMMANDS = [
-  ['EXISTS', 'GET', 'HEXISTS', 'HGET', 'HGETALL', 'HMGET', 'LINDEX', 'LLEN', 'LPOS', 'LRANGE', 'PTTL', 'SCARD'],
+  ['EXISTS', 'GET', 'HEXISTS', 'HGET', 'HGETALL', 'HMGET', 'LLEN', 'LPOS', 'LRANGE', 'PTTL', 'SCARD'],
   ['SISMEMBER', 'SMEMBERS', 'TYPE', 'ZCARD', 'ZCOUNT', 'ZRANGE', 'ZRANGEBYLEX', 'ZRANGEBYSCORE', 'ZREVRANGE'],
-  ['ZREVRANGEBYSCORE', 'ZSCORE', 'HINCRBY', 'HSET', 'INCR', 'LPOP', 'LPUSH', 'LREM', 'LSET', 'LTRIM'],
+  ['ZREVRANGEBYSCORE', 'ZSCORE', 'HINCRBY', 'HSET', 'INCR', 'LPUSH', 'LREM', 'LSET', 'LTRIM'],
   ['PERSIST', 'PEXPIRE', 'RPOPLPUSH', 'RPUSH', 'SADD', 'SET', 'SREM', 'XADD', 'XTRIM', 'RPOP'],
 ].flat()
 

@@ -96,7 +96,7 @@ describe('in a copy of BullMQ', () => {
     edit(join(copy, 'dist/cjs/classes/worker.js'), 'this.running = true;', 'this.running = true; void 0;')
     edit(join(copy, 'dist/cjs/classes/worker.js'), '// We must await here', '// We have to await here')
     expect(messages(PINNED, pinned(await readInterior(copy)))).toEqual([
-      "BullMQ's script promote no longer exists; look at internals/turns/turn-steps.ts, internals/status/status-index.ts",
+      "BullMQ's script promote no longer exists; look at store/lua/promote-task.lua, store/backend.ts",
       'BullMQ has a new script, advance; decide in internals/composition/composed-scripts.ts whether it is composed',
       'the text of Worker.run has changed; look at internals/worker/consumer-worker.ts, consumer.ts, plain-processor.ts',
     ])

@@ -1,6 +1,7 @@
 -- Puts tasks into the places where they wait, with the events from which BullMQ's tools learn of it.
 --
 -- place_task(task)                            puts a new task into `delayed`, or behind others
+-- delay_task(id, due, part)                   puts a task into `delayed` and into `scheduled` or `retrying`. `due` is in ms since 1970
 -- place_waiting(id, lane, priority, to_head)  puts a task into its lane, `prioritized` or `wait`: behind the others there or, if `to_head`,
 --                                             before them. A task that belongs behind those in `wait` is kept for write_waiting
 -- write_waiting()                             writes the kept tasks to `wait`, and the marker that wakes a worker. It must be called after
@@ -31,12 +32,12 @@ local function add_bullmq_event(name, id, ...)
   redis.call('XADD', base .. 'events', 'MAXLEN', '~', queue_settings[3], '*', 'event', name, 'jobId', id, ...)
 end
 
-local function delay_task(id, due)
+local function delay_task(id, due, part)
   local least, most = due * DELAYED_STEP, (due + 1) * DELAYED_STEP - 1
   local last = redis.call('ZREVRANGEBYSCORE', base .. 'delayed', whole(most), whole(least), 'WITHSCORES', 'LIMIT', 0, 1)
   local score = whole(last[2] and math.min(last[2] + 1, most) or least)
   redis.call('ZADD', base .. 'delayed', score, id)
-  redis.call('ZADD', base .. 'scheduled', score, id)
+  redis.call('ZADD', base .. part, score, id)
   has_delayed = true
 end
 
@@ -60,7 +61,7 @@ local function place_task(task)
   add_bullmq_event('added', id, 'name', task.name)
   if task.delay then
     local due = task.enqueued_at + task.delay
-    delay_task(id, due)
+    delay_task(id, due, 'scheduled')
     return add_bullmq_event('delayed', id, 'delay', whole(due))
   end
   place_waiting(id, task.lane, tonumber(task.priority or 0), false)

@@ -9,14 +9,8 @@
 -- size of the task does so in between, because the task is charged for again. If processes have died because of the task, it keeps one of
 -- these deaths: without any, it would not run in quarantine first, and with all of them, it would be poison at once.
 --- @include failed-set
---- @include lanes
+--- @include place-again
 --- @include task-charge
-
--- place-task.lua expects this function. Scripts that add tasks create its functions only on first use (new-tasks.lua).
-local function rare()
-  return { enter_lane = enter_lane }
-end
---- @include place-task
 
 local has_cancel_rules
 

@@ -1,0 +1,36 @@
+#!lua flags=allow-oom
+-- Changes when a delayed task is due, in place of BullMQ's `changeDelay`.
+--
+-- KEYS[1]  job    the task
+-- ARGV[1]  base   the prefix of the queue's keys
+-- ARGV[2]  id     the task's id
+-- ARGV[3]  delay  how long the task waits from now on, in ms
+--
+-- Returns `number`: 0, or BullMQ's code: -1 if the task does not exist, and -3 if it is not delayed.
+local job = KEYS[1]
+local base, id, delay = ARGV[1], ARGV[2], ARGV[3]
+--- @include place-again
+--- @include waiting-task
+
+-- A Queue that is not attached has added the task to neither set.
+local function part_of()
+  if redis.call('ZSCORE', base .. 'scheduled', id) then
+    return 'scheduled'
+  end
+  local has_failed = (tonumber(redis.call('HGET', job, 'atm')) or 0) > 0
+  return (has_failed or redis.call('ZSCORE', base .. 'retrying', id)) and 'retrying' or 'scheduled'
+end
+
+if redis.call('EXISTS', job) == 0 then
+  return -1
+end
+local part = part_of()
+if not leave_delayed(id) then
+  return -3
+end
+local due = millis() + math.max(0, delay)
+redis.call('HSET', job, 'delay', delay)
+delay_task(id, due, part)
+add_bullmq_event('delayed', id, 'delay', whole(due))
+write_waiting()
+return 0

@@ -1,0 +1,26 @@
+#!lua flags=allow-oom
+-- Lets a delayed task start at once, in place of BullMQ's `promote`. A task that has waited for a place in quarantine keeps its turn
+-- (internals/quarantine-steps.ts).
+--
+-- KEYS[1]  job   the task
+-- ARGV[1]  base  the prefix of the queue's keys
+-- ARGV[2]  id    the task's id
+--
+-- Returns `number`: 0, or BullMQ's code -3 if the task is not delayed.
+local job = KEYS[1]
+local base, id = ARGV[1], ARGV[2]
+--- @include place-again
+--- @include waiting-task
+
+if not leave_delayed(id) then
+  return -3
+end
+local lane, priority, keeps_turn = unpack(redis.call('HMGET', job, 'lane', 'priority', 'waits'))
+redis.call('HSET', job, 'delay', '0')
+if keeps_turn then
+  redis.call('HDEL', job, 'waits')
+end
+place_waiting(id, lane, tonumber(priority) or 0, keeps_turn)
+add_bullmq_event('waiting', id, 'prev', 'delayed')
+write_waiting()
+return 0
