@@ -46,7 +46,7 @@ it('every script that fetches, ends, requeues, renews or cancels runs in a full 
         'moveJobsToWait',
         'promote-task',
         'change-delay',
-        'changePriority',
+        'change-priority',
         'remove-job',
         'cleanJobsInSet',
       ],

@@ -6,6 +6,7 @@ import type { RedisQueueBackend } from 'bullmq'
 import { runScriptOnClient, type ScriptRunner } from '../scripts/script.ts'
 import {
   changeDelayScript,
+  changePriorityScript,
   promoteTaskScript,
   removeJobScript,
   removeUnprocessedChildrenScript,
@@ -14,7 +15,7 @@ import {
 
 type TaskMethods = Pick<
   RedisQueueBackend,
-  'retryFinishedJob' | 'remove' | 'removeUnprocessedChildren' | 'promote' | 'changeDelay'
+  'retryFinishedJob' | 'remove' | 'removeUnprocessedChildren' | 'promote' | 'changeDelay' | 'changePriority'
 >
 
 /** What a script has replied about a job, and what BullMQ names in its error. */
@@ -64,6 +65,12 @@ export function taskMethods(backend: RedisQueueBackend): TaskMethods {
       const { keys, base, id } = of(jobId)
       const code = await run(changeDelayScript, keys, { base, id, delay })
       expectSuccess({ code, jobId, command: 'changeDelay', state: 'delayed' })
+    },
+
+    async changePriority(jobId, priority = 0, lifo = false) {
+      const { keys, base, id } = of(jobId)
+      const code = await run(changePriorityScript, keys, { base, id, priority, lifo: flag(lifo) })
+      expectSuccess({ code, jobId, command: 'changePriority' })
     },
   }
 }

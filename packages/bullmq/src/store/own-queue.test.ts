@@ -611,3 +611,63 @@ describe('a change of the delay of', () => {
     expect(await redis.zscore(keys.marker, '1')).toBe(`${soon}`)
   })
 })
+
+/** `j` waits between two others. */
+const between =
+  (more: JobsOptions = {}) =>
+  async (one: Stage): Promise<void> => {
+    for (const id of ['before', 'j', 'after']) await one.add(id, more)
+    await one.add('urgent', { priority: 2 })
+  }
+
+const PRIORITIES: Readonly<Record<string, Scenario>> = {
+  'a waiting job': { given: between(), call: (job) => job.changePriority({ priority: 2 }) },
+  'a waiting job that keeps none': { given: between(), call: (job) => job.changePriority({}) },
+  'a waiting job that is to be first': { given: between(), call: (job) => job.changePriority({ lifo: true }) },
+  'a waiting job that is to be the first of its priority': {
+    given: between(),
+    async call(job, { redis, keys }) {
+      await job.changePriority({ priority: 2, lifo: true })
+      // Here, BullMQ wakes no worker.
+      await redis.del(keys.marker)
+    },
+  },
+  'a job with a priority': { given: between({ priority: 5 }), call: (job) => job.changePriority({ priority: 2 }) },
+  'a job that loses its priority': {
+    given: between({ priority: 5 }),
+    call: (job) => job.changePriority({ priority: 0 }),
+  },
+  'a job that loses its priority and is to be first': {
+    given: async (one) => {
+      await one.add('other')
+      await between({ priority: 5 })(one)
+    },
+    call: (job) => job.changePriority({ priority: 0, lifo: true }),
+  },
+  'a job of a paused queue': {
+    given: between(),
+    async call(job, { queue }) {
+      await queue.pause()
+      await job.changePriority({ priority: 2 })
+    },
+  },
+  'a delayed job': { given: delayed(), call: (job) => job.changePriority({ priority: 2 }) },
+  'a job that has ended': { given: ended('complete'), call: (job) => job.changePriority({ priority: 2 }) },
+  'a job that is gone': {
+    given: between(),
+    async call(job) {
+      await job.remove()
+      await job.changePriority({ priority: 2 })
+    },
+  },
+}
+
+describe('a change of the priority of', () => {
+  it.each(Object.entries(PRIORITIES))('%s does what it does in BullMQ', async (_, scenario) => {
+    await expectSame(scenario)
+  })
+
+  it('a job is refused with BullMQ’s code', async () => {
+    expect(await expectSame(PRIORITIES['a job that is gone'] ?? expect.fail())).toMatchObject({ code: -1 })
+  })
+})

@@ -102,13 +102,6 @@ function withoutPassedOn(text: string): string {
   )
 }
 
-/** Defines the function with which a task leaves its lane (../turns/turn-steps.ts). */
-const LEAVE_LANE = `
-function left_lane(id)
-  local lane = call('HGET', base .. id, 'lane')
-  return lane and turns().leave_lane(lane, id)
-end`
-
 /** Moves the tasks in lanes to BullMQ's own places. */
 const SPILL = `${SPILL_LANES}
 spill_lanes()`
@@ -238,8 +231,6 @@ end
 ${addEventsOf('ARGV[1]')}`,
   },
 
-  changePriority: { extra: [], before: LEAVE_LANE },
-
   // Both delete all waiting tasks, which they look for in BullMQ's own places.
   drain: { extra: [], before: SPILL },
   obliterate: {
@@ -317,6 +308,7 @@ export const REPLACED: readonly string[] = [
   'removeUnprocessedChildren',
   'promote',
   'changeDelay',
+  'changePriority',
 ]
 
 export interface ComposedScript {
@@ -337,7 +329,7 @@ ${last === undefined ? '' : removeLast(last)}${removeArguments([...extra, 'base'
 local call = redis.call
 ${OPEN_INDEX}
 ${name === 'moveStalledJobsToWait' ? `${FENCE}${ATTEMPT_RECORDS}${LOSSES}${TASK_EVENTS}` : ''}
-${before === LEAVE_LANE ? 'local left_lane' : ''}${FETCHES.includes(name) ? 'local may_be_uncounted, is_last_start, features_at_end' : ''}
+${FETCHES.includes(name) ? 'local may_be_uncounted, is_last_start, features_at_end' : ''}
 ${turnsFor(name, steps, `${text}${before}`)}
 local function bullmq()
 ${text}

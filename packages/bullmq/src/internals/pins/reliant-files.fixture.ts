@@ -71,7 +71,7 @@ const BY_SCRIPT: Readonly<Record<string, readonly string[]>> = {
   promote: ['store/lua/promote-task.lua', OWN],
   changeDelay: ['store/lua/change-delay.lua', OWN],
   moveJobsToWait: [TURNS],
-  changePriority: [TURNS],
+  changePriority: ['store/lua/change-priority.lua', OWN],
   moveToWaitingChildren: [TURNS],
   removeJob: ['store/lua/remove-job.lua', REMOVAL, OWN],
   removeUnprocessedChildren: ['store/lua/remove-unprocessed-children.lua', REMOVAL, OWN],

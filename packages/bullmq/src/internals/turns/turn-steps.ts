@@ -23,7 +23,7 @@ local function turns()
 end`
 }
 
-const ENTRIES = ['enter_lane', 'leave_lane', 'note_left_lane', 'lane_name', 'lane_list', 'lane_priorities', 'give_back']
+const ENTRIES = ['enter_lane', 'note_left_lane', 'lane_name', 'lane_list', 'lane_priorities', 'give_back']
 
 /** Lua that defines what the changed texts call. */
 export const TURNS = createdOnce(ACTIVE_TASKS, ENTRIES)
@@ -39,14 +39,10 @@ export const TURNS_OF_FETCH = createdOnce(CANDIDATES, [
 
 // A replacement is a function, because `$'` in a string would have a meaning of its own.
 
-/**
- * How BullMQ's scripts add a job to `wait` or to `prioritized`, remove a job from there, and look whether there are
- * any, in the order of the functions below.
- */
+/** How BullMQ's scripts add a job to `wait` or to `prioritized`, and look whether there are any, in the order of the functions below. */
 const PUSH = 'rcall(pushCmd, targetKey, jobId)'
 const PUSH_SEVERAL = 'rcall("LPUSH", KEYS[4], unpack(jobs, from, to))'
 const PRIORITIZE = 'rcall("ZADD", prioritizedKey, score, jobId)'
-const REMOVE_FIRST = 'rcall("LREM", waitKey, -1, jobId) > 0'
 const COUNT = 'return waitCount + prioritizedCount'
 const REPORT_DRAINED = 'rcall("XADD", eventStreamKey, "*", "event", "drained")'
 
@@ -83,7 +79,6 @@ export function withLanes(text: string): string {
           else rcall("LPUSH", KEYS[4], jobs[i]) end
         end`,
     )
-    .replaceAll(REMOVE_FIRST, `(left_lane(jobId) or ${REMOVE_FIRST})`)
     .replaceAll(COUNT, `return waitCount + prioritizedCount + call('EXISTS', base .. 'lanes')`)
     .replaceAll(REPORT_DRAINED, `if call('EXISTS', base .. 'lanes') == 0 then ${REPORT_DRAINED} end`)
 }

@@ -69,6 +69,9 @@ local function place_task(task)
 end
 
 local function may_start()
+  if not queue_settings then
+    read_settings()
+  end
   local paused, concurrency = queue_settings[1], queue_settings[2]
   return not paused and not (concurrency and redis.call('LLEN', base .. 'active') >= tonumber(concurrency))
 end

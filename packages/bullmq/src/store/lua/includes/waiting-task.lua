@@ -1,7 +1,9 @@
 -- Takes a task out of the place where it waits.
 --
 -- leave_delayed(id)        removes a task from `delayed` and its parts, and returns whether it was there
--- take_out(id)             removes a task from the place in which it waits, and returns that place's name, or nil if it is in none
+-- leave_ready(id)          removes a task that is not delayed from the place in which it waits, and returns that place's name, or nil if it
+--                          is in none
+-- take_out(id)             does so with any task that waits
 -- delete_waiting_task(id)  deletes a task that has not ended, refunds its charge (task-charge.lua), and returns the name of its place
 --- @include lanes
 --- @include task-charge
@@ -22,12 +24,9 @@ end
 
 -- A list is searched last, and from both ends, because the search passes every task on its way: removing a task from the middle of a list
 -- of 200,000 takes Redis about 1 ms. Its newest tasks are at the left end, and LREM starts at the right end if the count is negative.
-local function take_out(id)
+local function leave_ready(id)
   if redis.call('ZREM', base .. 'prioritized', id) == 1 then
     return 'prioritized'
-  end
-  if leave_delayed(id) then
-    return 'delayed'
   end
   local lane = redis.call('HGET', base .. id, 'lane')
   if lane and leave_lane(lane, id) then
@@ -35,6 +34,10 @@ local function take_out(id)
   end
   local newest = redis.call('LPOS', base .. 'wait', id, 'MAXLEN', NEWEST)
   return redis.call('LREM', base .. 'wait', newest and 1 or -1, id) == 1 and 'wait' or nil
+end
+
+local function take_out(id)
+  return leave_delayed(id) and 'delayed' or leave_ready(id)
 end
 
 local function delete_waiting_task(id)
