@@ -5,6 +5,7 @@
 import type { RedisQueueBackend } from 'bullmq'
 import { runScriptOnClient, type ScriptRunner } from '../scripts/script.ts'
 import {
+  changeDataScript,
   changeDelayScript,
   changePriorityScript,
   promoteTaskScript,
@@ -15,7 +16,13 @@ import {
 
 type TaskMethods = Pick<
   RedisQueueBackend,
-  'retryFinishedJob' | 'remove' | 'removeUnprocessedChildren' | 'promote' | 'changeDelay' | 'changePriority'
+  | 'retryFinishedJob'
+  | 'remove'
+  | 'removeUnprocessedChildren'
+  | 'promote'
+  | 'changeDelay'
+  | 'changePriority'
+  | 'updateData'
 >
 
 /** What a script has replied about a job, and what BullMQ names in its error. */
@@ -71,6 +78,12 @@ export function taskMethods(backend: RedisQueueBackend): TaskMethods {
       const { keys, base, id } = of(jobId)
       const code = await run(changePriorityScript, keys, { base, id, priority, lifo: flag(lifo) })
       expectSuccess({ code, jobId, command: 'changePriority' })
+    },
+
+    async updateData({ id: jobId = '' }, data) {
+      const keys = { job: backend.toKey(jobId), totals: backend.toKey('totals') }
+      const code = await run(changeDataScript, keys, { data: JSON.stringify(data) })
+      expectSuccess({ code, jobId, command: 'updateData' })
     },
   }
 }

@@ -671,3 +671,36 @@ describe('a change of the priority of', () => {
     expect(await expectSame(PRIORITIES['a job that is gone'] ?? expect.fail())).toMatchObject({ code: -1 })
   })
 })
+
+const changed = (job: Job): Promise<void> => job.updateData({ text: 'longer than it was, with an é' })
+
+const DATA: Readonly<Record<string, Scenario>> = {
+  'a waiting job': { given: (one) => one.add('j'), call: changed },
+  'a waiting job to nothing': { given: (one) => one.add('j'), call: (job) => job.updateData(null) },
+  'a delayed job': { given: delayed(), call: changed },
+  'an active job': {
+    async given(one) {
+      await one.add('j')
+      await one.start('j')
+    },
+    call: changed,
+  },
+  'a job that has ended': { given: ended('fail'), call: changed },
+  'a job that is gone': {
+    given: (one) => one.add('j'),
+    async call(job) {
+      await job.remove()
+      await changed(job)
+    },
+  },
+}
+
+describe('a change of the data of', () => {
+  it.each(Object.entries(DATA))('%s does what it does in BullMQ', async (_, scenario) => {
+    await expectSame(scenario)
+  })
+
+  it('a job is refused with BullMQ’s code', async () => {
+    expect(await expectSame(DATA['a job that is gone'] ?? expect.fail())).toMatchObject({ code: -1 })
+  })
+})

@@ -17976,6 +17976,28 @@ return add_tasks(4, tonumber(length), isAll == '1')
 })
 
 /**
+ * Changes the data of a job, in place of BullMQ's `updateData`. A task that has not ended is charged for what the data takes
+ * (includes/task-charge.lua).
+ */
+export const changeDataScript = luaScript<'job' | 'totals', 'data', number>({
+  name: 'change-data',
+  keys: ['job', 'totals'],
+  args: ['data'],
+  lua: `#!lua flags=allow-oom
+local job, totals = KEYS[1], KEYS[2]
+local data = ARGV[1]
+if redis.call('EXISTS', job) == 0 then
+  return -1
+end
+if redis.call('HEXISTS', job, 'finishedOn') == 0 then
+  redis.call('HINCRBY', totals, 'bytes', #data - redis.call('HSTRLEN', job, 'data'))
+end
+redis.call('HSET', job, 'data', data)
+return 0
+`,
+})
+
+/**
  * Changes when a delayed task is due, in place of BullMQ's `changeDelay`.
  */
 export const changeDelayScript = luaScript<'job', 'base' | 'id' | 'delay', number>({

@@ -243,15 +243,6 @@ ${addEventsOf('ARGV[1]')}`,
   // It may remove several active tasks.
   cleanJobsInSet: { extra: [], after: COUNT_AGAIN },
 
-  updateData: {
-    extra: [],
-    // A task that has ended is not charged for its data.
-    before: `
-local is_charged = call('EXISTS', KEYS[1]) == 1 and call('HEXISTS', KEYS[1], 'finishedOn') == 0
-if is_charged then index.charge(base, KEYS[1], -1) end`,
-    after: `if is_charged then index.charge(base, KEYS[1], 1) end`,
-  },
-
   removeOrphanedJobs: {
     extra: [],
     // An orphaned job is in no place, so the leader's repair counts it as removed and does not count its bytes
@@ -309,6 +300,7 @@ export const REPLACED: readonly string[] = [
   'promote',
   'changeDelay',
   'changePriority',
+  'updateData',
 ]
 
 export interface ComposedScript {

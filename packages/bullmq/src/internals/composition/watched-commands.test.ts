@@ -174,16 +174,10 @@ it("a job's name and data are written only when the job is added", () => {
   expect(sets.filter(({ args }) => args[1] === '"name"' || args[1] === "'name'").map(({ args }) => args[0])).toEqual([])
 })
 
-it('the data of a job is written when it is added, and by updateData, which writes nothing else', () => {
+it('the data of a job is written only when it is added', () => {
   const isData = (arg: string): boolean => literal(arg) === 'data'
   const writes = calls.filter(({ command, args }) => /^["']H(M?SET|SETNX)["']$/.test(command) && args.some(isData))
-  expect(unique(writes.map(({ command, args }) => `${literal(command)} ${args[0]}`))).toEqual([
-    'HMSET jobIdKey',
-    'HSET KEYS[1]',
-  ])
-  expect(unique(writes.flatMap(({ command, script }) => (literal(command) === 'HSET' ? [script] : [])))).toEqual([
-    'updateData',
-  ])
+  expect(unique(writes.map(({ command, args }) => `${literal(command)} ${args[0]}`))).toEqual(['HMSET jobIdKey'])
 })
 
 it('a job ends when it is added to the set of ended jobs that is the target, and then gets the field finishedOn', () => {

@@ -78,7 +78,7 @@ const BY_SCRIPT: Readonly<Record<string, readonly string[]>> = {
   cleanJobsInSet: ['internals/turns/clean-lanes.ts', TURNS],
   drain: [SPILL],
   obliterate: [SPILL, COMPOSED],
-  updateData: [COMPOSED],
+  updateData: ['store/lua/change-data.lua', OWN],
   extendLock: ['locks/renew-locks.lua'],
   extendLocks: ['locks/renew-locks.lua'],
   pause: ['fleet/apply-settings.lua'],

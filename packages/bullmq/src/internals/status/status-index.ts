@@ -129,7 +129,6 @@ const NOTE_ADDED = `
  * - `follow_ups`: set by the same script to the lines that the handler has added for a success, if there are any.
  * - `unkept`: the id of the task of a pipeline run that the script has just ended, if the task is not kept
  * (../../store/lua/includes/outbox.lua).
- * - `charge(home, job, sign)`: see ../../store/lua/includes/task-charge.lua.
  *
  * Most of the watched commands concern a lock or the completed tasks. `watch` passes these commands on at once, and
  * creates the functions for the others only when it first needs one of them. Redis creates a script's functions again in every
@@ -139,7 +138,7 @@ const STATUS_INDEX = `
 local function status_index(base)
   local call = redis.call
 ${TASK_CHARGE}
-  local index = { added = false, into = {}, fingerprint = false, charge = charge }
+  local index = { added = false, into = {}, fingerprint = false }
 
   local function create_moves()
     local moves, was = {}, {}
