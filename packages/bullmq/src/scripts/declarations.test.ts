@@ -48,7 +48,7 @@ it('every script that fetches, ends, requeues, renews or cancels runs in a full 
         'change-delay',
         'change-priority',
         'remove-job',
-        'cleanJobsInSet',
+        'clean-jobs',
       ],
       ...['drain', 'obliterate', 'pause', 'remove-old'],
     ]),

@@ -8,6 +8,7 @@ import {
   changeDataScript,
   changeDelayScript,
   changePriorityScript,
+  cleanJobsScript,
   promoteTaskScript,
   removeJobScript,
   removeUnprocessedChildrenScript,
@@ -23,6 +24,7 @@ type TaskMethods = Pick<
   | 'changeDelay'
   | 'changePriority'
   | 'updateData'
+  | 'cleanJobsByState'
 >
 
 /** What a script has replied about a job, and what BullMQ names in its error. */
@@ -33,7 +35,7 @@ interface Answer {
   readonly state?: string
 }
 
-/** Returns the methods that change single tasks. */
+/** Returns the methods that change tasks. */
 export function taskMethods(backend: RedisQueueBackend): TaskMethods {
   const run: ScriptRunner = async (script, keys, args) =>
     runScriptOnClient(await backend.connection.client, script, keys, args)
@@ -84,6 +86,11 @@ export function taskMethods(backend: RedisQueueBackend): TaskMethods {
       const keys = { job: backend.toKey(jobId), totals: backend.toKey('totals') }
       const code = await run(changeDataScript, keys, { data: JSON.stringify(data) })
       expectSuccess({ code, jobId, command: 'updateData' })
+    },
+
+    async cleanJobsByState(state, timestamp, limit = 0) {
+      const args = { base: backend.toKey(''), state, before: timestamp, limit }
+      return run(cleanJobsScript, { place: backend.toKey(state) }, args)
     },
   }
 }

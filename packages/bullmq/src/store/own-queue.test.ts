@@ -704,3 +704,104 @@ describe('a change of the data of', () => {
     expect(await expectSame(DATA['a job that is gone'] ?? expect.fail())).toMatchObject({ code: -1 })
   })
 })
+
+const OLD = Date.now() - 60_000
+
+/** Two old jobs and a new one, in this order, `j` being the second one. */
+const aged =
+  (more: JobsOptions = {}) =>
+  async (one: Stage): Promise<void> => {
+    await one.add('oldest', { timestamp: OLD - 2, ...more })
+    await one.add('j', { timestamp: OLD, ...more })
+    await one.add('new', more)
+  }
+
+const active = async (one: Stage): Promise<void> => {
+  await aged()(one)
+  for (const id of ['oldest', 'j', 'new']) await one.start(id)
+}
+
+/** Stores that these jobs have ended one after the other, a minute ago. */
+async function endedBefore({ redis, keys }: Stage, how: 'fail' | 'complete', ids: readonly string[]): Promise<void> {
+  const byError = await redis.keys(`${keys.base}fingerprint:*`)
+  const sets = how === 'fail' ? [keys.failed, keys.dead, ...byError] : [keys.completed]
+  for (const set of sets) for (const [i, id] of ids.entries()) await redis.zadd(set, 'XX', OLD + i, id)
+}
+
+const agedEnds =
+  (how: 'fail' | 'complete') =>
+  async (one: Stage): Promise<void> => {
+    const ids = ['oldest', 'j']
+    await aged()(one)
+    for (const id of ids) await one[how](id)
+    await endedBefore(one, how, ids)
+  }
+
+const CLEANS: Readonly<Record<string, Scenario>> = {
+  'old waiting jobs': { given: aged(), call: (_, { queue }) => queue.clean(30_000, 0, 'wait') },
+  'all waiting jobs': { given: aged(), call: (_, { queue }) => queue.clean(0, 0, 'wait') },
+  'the oldest waiting job': { given: aged(), call: (_, { queue }) => queue.clean(30_000, 1, 'wait') },
+  'old jobs with a priority': {
+    given: aged({ priority: 3 }),
+    call: (_, { queue }) => queue.clean(30_000, 0, 'prioritized'),
+  },
+  'one job with a priority': {
+    given: aged({ priority: 3 }),
+    call: (_, { queue }) => queue.clean(30_000, 1, 'prioritized'),
+  },
+  'old delayed jobs': {
+    given: aged({ delay: 100_000 }),
+    call: (_, { queue }) => queue.clean(30_000, 0, 'delayed'),
+  },
+  'delayed jobs, one of which is the next one of a job scheduler': {
+    async given(one) {
+      await aged({ delay: 100_000 })(one)
+      await one.addScheduler()
+    },
+    call: (_, { queue }) => queue.clean(0, 0, 'delayed'),
+  },
+  'active jobs that no worker has': {
+    async given(one) {
+      await active(one)
+      await lock(one, 'oldest')
+    },
+    call: (_, { queue }) => queue.clean(0, 0, 'active'),
+  },
+  'completed jobs': { given: agedEnds('complete'), call: (_, { queue }) => queue.clean(0, 0, 'completed') },
+  'one completed job': { given: agedEnds('complete'), call: (_, { queue }) => queue.clean(0, 1, 'completed') },
+  'completed jobs of which none is old': {
+    given: agedEnds('complete'),
+    call: (_, { queue }) => queue.clean(600_000, 0, 'completed'),
+  },
+  'failed jobs': { given: agedEnds('fail'), call: (_, { queue }) => queue.clean(0, 0, 'failed') },
+  'jobs with a deduplication id': {
+    given: (one) => one.add('j', { deduplication: { id: 'one' } }),
+    call: (_, { queue }) => queue.clean(0, 0, 'wait'),
+  },
+  'all children of a parent': {
+    given: (one) => one.addFlow({ j: {}, other: {} }),
+    call: async (_, { queue }) => (await queue.clean(0, 0, 'wait')).toSorted(),
+  },
+  'a child of a parent that waits for another one': {
+    given: (one) => one.addFlow({ j: {}, later: { delay: 60_000 } }),
+    call: (_, { queue }) => queue.clean(0, 0, 'wait'),
+  },
+}
+
+describe('a clean of', () => {
+  it.each(Object.entries(CLEANS))('%s does what it does in BullMQ', async (_, scenario) => {
+    await expectSame(scenario)
+  })
+
+  it('active tasks gives their places of concurrency keys back', async () => {
+    const one = stage('bullpen')
+    const { redis, keys, queue } = one
+    await active(one)
+    for (const id of ['oldest', 'j']) await redis.hset(keys.job(id), 'lane', '1 tenant')
+    await redis.hset(keys.keyLimits, 'concurrency', 9)
+    await redis.zadd(keys.activeByKey, 2, 'tenant')
+    await lock(one, 'oldest')
+    expect((await queue.clean(0, 0, 'active')).toSorted()).toEqual(['j', 'new'])
+    expect(await redis.zscore(keys.activeByKey, 'tenant')).toBe('1')
+  })
+})

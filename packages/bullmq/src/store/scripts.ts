@@ -2492,16 +2492,22 @@ local function delete_job(base, id)
   end
   return delete_keys(job)
 end
-local function leave_parent(job, parent)
+local function release_parent(job, parent)
   local dependencies = parent and parent .. ':dependencies'
   if not parent or redis.call('SREM', dependencies, job) == 0 or redis.call('EXISTS', dependencies) == 1 then
-    return
+    return nil
   end
   local home, id = string.match(parent, '^(.*:)(.*)$')
   if redis.call('ZREM', home .. 'waiting-children', id) == 0 then
-    return
+    return nil
   end
-  place_job(home, id, { priority = 0, to_head = true, from = 'waiting-children' })
+  return home, id
+end
+local function leave_parent(job, parent)
+  local home, id = release_parent(job, parent)
+  if home then
+    place_job(home, id, { priority = 0, to_head = true, from = 'waiting-children' })
+  end
 end
 local function remove_ended_task(base, status, id)
   if status == 'completed' then
@@ -3918,16 +3924,22 @@ local function delete_job(base, id)
   end
   return delete_keys(job)
 end
-local function leave_parent(job, parent)
+local function release_parent(job, parent)
   local dependencies = parent and parent .. ':dependencies'
   if not parent or redis.call('SREM', dependencies, job) == 0 or redis.call('EXISTS', dependencies) == 1 then
-    return
+    return nil
   end
   local home, id = string.match(parent, '^(.*:)(.*)$')
   if redis.call('ZREM', home .. 'waiting-children', id) == 0 then
-    return
+    return nil
   end
-  place_job(home, id, { priority = 0, to_head = true, from = 'waiting-children' })
+  return home, id
+end
+local function leave_parent(job, parent)
+  local home, id = release_parent(job, parent)
+  if home then
+    place_job(home, id, { priority = 0, to_head = true, from = 'waiting-children' })
+  end
 end
 local function remove_ended_task(base, status, id)
   if status == 'completed' then
@@ -4919,16 +4931,22 @@ local function report_to_parent(parent, child, reason, at)
     resume_parent(home, id, at)
   end
 end
-local function leave_parent(job, parent)
+local function release_parent(job, parent)
   local dependencies = parent and parent .. ':dependencies'
   if not parent or redis.call('SREM', dependencies, job) == 0 or redis.call('EXISTS', dependencies) == 1 then
-    return
+    return nil
   end
   local home, id = string.match(parent, '^(.*:)(.*)$')
   if redis.call('ZREM', home .. 'waiting-children', id) == 0 then
-    return
+    return nil
   end
-  place_job(home, id, { priority = 0, to_head = true, from = 'waiting-children' })
+  return home, id
+end
+local function leave_parent(job, parent)
+  local home, id = release_parent(job, parent)
+  if home then
+    place_job(home, id, { priority = 0, to_head = true, from = 'waiting-children' })
+  end
 end
 local function remove_ended_task(base, status, id)
   if status == 'completed' then
@@ -5569,16 +5587,22 @@ local function delete_job(base, id)
   end
   return delete_keys(job)
 end
-local function leave_parent(job, parent)
+local function release_parent(job, parent)
   local dependencies = parent and parent .. ':dependencies'
   if not parent or redis.call('SREM', dependencies, job) == 0 or redis.call('EXISTS', dependencies) == 1 then
-    return
+    return nil
   end
   local home, id = string.match(parent, '^(.*:)(.*)$')
   if redis.call('ZREM', home .. 'waiting-children', id) == 0 then
-    return
+    return nil
   end
-  place_job(home, id, { priority = 0, to_head = true, from = 'waiting-children' })
+  return home, id
+end
+local function leave_parent(job, parent)
+  local home, id = release_parent(job, parent)
+  if home then
+    place_job(home, id, { priority = 0, to_head = true, from = 'waiting-children' })
+  end
 end
 local function remove_ended_task(base, status, id)
   if status == 'completed' then
@@ -6243,16 +6267,22 @@ local function delete_job(base, id)
   end
   return delete_keys(job)
 end
-local function leave_parent(job, parent)
+local function release_parent(job, parent)
   local dependencies = parent and parent .. ':dependencies'
   if not parent or redis.call('SREM', dependencies, job) == 0 or redis.call('EXISTS', dependencies) == 1 then
-    return
+    return nil
   end
   local home, id = string.match(parent, '^(.*:)(.*)$')
   if redis.call('ZREM', home .. 'waiting-children', id) == 0 then
-    return
+    return nil
   end
-  place_job(home, id, { priority = 0, to_head = true, from = 'waiting-children' })
+  return home, id
+end
+local function leave_parent(job, parent)
+  local home, id = release_parent(job, parent)
+  if home then
+    place_job(home, id, { priority = 0, to_head = true, from = 'waiting-children' })
+  end
 end
 local function remove_ended_task(base, status, id)
   if status == 'completed' then
@@ -11572,16 +11602,22 @@ local function report_to_parent(parent, child, reason, at)
     resume_parent(home, id, at)
   end
 end
-local function leave_parent(job, parent)
+local function release_parent(job, parent)
   local dependencies = parent and parent .. ':dependencies'
   if not parent or redis.call('SREM', dependencies, job) == 0 or redis.call('EXISTS', dependencies) == 1 then
-    return
+    return nil
   end
   local home, id = string.match(parent, '^(.*:)(.*)$')
   if redis.call('ZREM', home .. 'waiting-children', id) == 0 then
-    return
+    return nil
   end
-  place_job(home, id, { priority = 0, to_head = true, from = 'waiting-children' })
+  return home, id
+end
+local function leave_parent(job, parent)
+  local home, id = release_parent(job, parent)
+  if home then
+    place_job(home, id, { priority = 0, to_head = true, from = 'waiting-children' })
+  end
 end
 local function remove_ended_task(base, status, id)
   if status == 'completed' then
@@ -11938,16 +11974,22 @@ local function delete_job(base, id)
   end
   return delete_keys(job)
 end
-local function leave_parent(job, parent)
+local function release_parent(job, parent)
   local dependencies = parent and parent .. ':dependencies'
   if not parent or redis.call('SREM', dependencies, job) == 0 or redis.call('EXISTS', dependencies) == 1 then
-    return
+    return nil
   end
   local home, id = string.match(parent, '^(.*:)(.*)$')
   if redis.call('ZREM', home .. 'waiting-children', id) == 0 then
-    return
+    return nil
   end
-  place_job(home, id, { priority = 0, to_head = true, from = 'waiting-children' })
+  return home, id
+end
+local function leave_parent(job, parent)
+  local home, id = release_parent(job, parent)
+  if home then
+    place_job(home, id, { priority = 0, to_head = true, from = 'waiting-children' })
+  end
 end
 local function remove_ended_task(base, status, id)
   if status == 'completed' then
@@ -18788,6 +18830,875 @@ return version
 })
 
 /**
+ * Removes old jobs of one state, in place of BullMQ's `cleanJobsInSet`: the oldest ones of a list, or those of a set with the lowest scores.
+ * The states `wait` and `prioritized` include the tasks in lanes.
+ */
+export const cleanJobsScript = luaScript<'place', 'base' | 'state' | 'before' | 'limit', string[]>({
+  name: 'clean-jobs',
+  keys: ['place'],
+  args: ['base', 'state', 'before', 'limit'],
+  lua: `#!lua flags=allow-oom
+local place = KEYS[1]
+local base, state, before, limit = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
+local function whole(number)
+  return string.format('%.0f', number)
+end
+local function micros()
+  local time = redis.call('TIME')
+  return time[1] * 1000000 + time[2]
+end
+local function millis()
+  return math.floor(micros() / 1000)
+end
+local function lane_name(field)
+  return string.match(field, ' (.*)$')
+end
+local function lane_weight(field)
+  return tonumber(string.match(field, '^%S+'))
+end
+local function split_lane(name)
+  if not string.find(name, '\\30', 1, true) then
+    return name, nil
+  end
+  return string.match(name, '^(.*)\\30([^\\30]*)$')
+end
+local function lane_list(base, name)
+  return base .. 'lane:' .. name
+end
+local function lane_priorities(base, name)
+  return base .. 'lane-priorities:' .. name
+end
+local function lane_length(base, name)
+  return redis.call('LLEN', lane_list(base, name)) + redis.call('ZCARD', lane_priorities(base, name))
+end
+local function lane_head(base, name)
+  return redis.call('LINDEX', lane_list(base, name), -1) or redis.call('ZRANGE', lane_priorities(base, name), 0, 0)[1]
+end
+local NEEDS_MARK = '\\30'
+local JOINS_BEHIND = 0.125
+local LANE_PRIORITY_STEP = 0x100000000
+local NEWEST_OF_LANE = 250
+local function lane_keys(lane)
+  local name = lane_name(lane)
+  return name, lane_list(base, name), lane_priorities(base, name)
+end
+local function join_turns(name)
+  local first = redis.call('ZRANGE', base .. 'turns', 0, 0, 'WITHSCORES')
+  local time, others = unpack(redis.call('HMGET', base .. 'turn-state', 'time', 'pass'))
+  local pass = (first[2] or time) and math.max(first[2] or 0, time or 0) + JOINS_BEHIND or others or 0
+  redis.call('ZADD', base .. 'turns', 'NX', pass, name)
+end
+local function enter_lane(lane, id, priority, to_head)
+  local name, list, priorities = lane_keys(lane)
+  local state, was_empty = base .. 'turn-state', false
+  if priority > 0 then
+    was_empty = redis.call('EXISTS', list, priorities) == 0
+    local order = to_head and 0 or redis.call('HINCRBY', state, 'order', 1) % LANE_PRIORITY_STEP
+    redis.call('ZADD', priorities, whole(priority * LANE_PRIORITY_STEP + order), id)
+  else
+    was_empty = redis.call(to_head and 'RPUSH' or 'LPUSH', list, id) == 1 and redis.call('EXISTS', priorities) == 0
+  end
+  redis.call('HINCRBY', state, 'waiting', 1)
+  if not was_empty then
+    return false
+  end
+  redis.call('ZADD', base .. 'lanes', redis.call('HINCRBY', state, 'order', 1), name)
+  if redis.call('ZSCORE', base .. 'blocked-lanes', name) then
+    return redis.call('ZSCORE', base .. 'lane-times', name) and true or false
+  end
+  join_turns(name)
+  return true
+end
+local function resume_emptied(name)
+  local pass = string.find(name, NEEDS_MARK, 1, true) and redis.call('ZSCORE', base .. 'blocked-lanes', name)
+  if pass then
+    redis.call('ZREM', base .. 'blocked-lanes', name)
+    redis.call('ZREM', base .. 'lane-times', name)
+    redis.call('ZADD', base .. 'turns', pass, name)
+    redis.call('ZADD', base .. 'marker', '0', '0')
+  end
+end
+local function note_left_lane(name, count)
+  redis.call('HINCRBY', base .. 'turn-state', 'waiting', -count)
+  if redis.call('EXISTS', lane_list(base, name), lane_priorities(base, name)) == 0 then
+    redis.call('ZREM', base .. 'lanes', name)
+    resume_emptied(name)
+  end
+end
+local function leave_lane(lane, id)
+  local name, list, priorities = lane_keys(lane)
+  if redis.call('ZREM', priorities, id) == 0 then
+    local newest = redis.call('LPOS', list, id, 'MAXLEN', NEWEST_OF_LANE)
+    if redis.call('LREM', list, newest and 1 or -1, id) == 0 then
+      return false
+    end
+  end
+  note_left_lane(name, 1)
+  return true
+end
+local function block_lane(name, pass)
+  redis.call('ZREM', base .. 'turns', name)
+  redis.call('ZADD', base .. 'blocked-lanes', pass, name)
+end
+local function resume_lane(name, pass)
+  redis.call('ZREM', base .. 'blocked-lanes', name)
+  local first = redis.call('ZRANGE', base .. 'turns', 0, 0, 'WITHSCORES')
+  local time = redis.call('HGET', base .. 'turn-state', 'time')
+  redis.call('ZADD', base .. 'turns', math.max(pass, first[2] or 0, time or 0), name)
+  if redis.call('ZSCORE', base .. 'lanes', name) then
+    redis.call('ZADD', base .. 'marker', '0', '0')
+  end
+end
+local function wake_lane(name, ticket)
+  if name and redis.call('ZREM', base .. 'blocked-lanes', name) == 1 then
+    redis.call('ZADD', base .. 'turns', ticket, name)
+    redis.call('ZADD', base .. 'marker', '0', '0')
+  end
+end
+local function wake_first(need)
+  local first, ticket = unpack(redis.call('ZRANGE', base .. 'need-waiters:' .. need, 0, 0, 'WITHSCORES'))
+  wake_lane(first, ticket)
+end
+local function key_need(key)
+  return 'key:' .. key .. '=1'
+end
+local function read_features()
+  local state, limits, capacities = base .. 'turn-state', base .. 'key-limits', base .. 'capacities'
+  return redis.call('EXISTS', state, limits, limits, capacities, capacities, capacities, capacities)
+end
+local function read_obstacles(features)
+  local wait, prioritized = base .. 'wait', base .. 'prioritized'
+  local throttles, times, passes = base .. 'key-throttles', base .. 'lane-times', base .. 'key-passes'
+  local present = redis.call(
+    'EXISTS',
+    throttles,
+    times,
+    passes,
+    wait,
+    wait,
+    wait,
+    wait,
+    prioritized,
+    prioritized,
+    prioritized,
+    prioritized
+  )
+  local obstacles = { has_limits = features % 4 >= 2, is_counted = features >= 2, has_others = present >= 4 }
+  if present % 4 > 0 then
+    obstacles.has_times = redis.call('EXISTS', throttles, times) > 0
+    obstacles.has_throttles = obstacles.has_times and redis.call('EXISTS', throttles) == 1
+    obstacles.has_key_passes = redis.call('EXISTS', passes) == 1
+  end
+  return obstacles
+end
+local function limits_of_key(key)
+  local own, default, own_rate, default_rate =
+    unpack(redis.call('HMGET', base .. 'key-limits', 'concurrency:' .. key, 'concurrency', 'rate:' .. key, 'rate'))
+  return tonumber(own or default), own_rate or default_rate, own, own_rate
+end
+local function active_of_key(key)
+  return tonumber(redis.call('ZSCORE', base .. 'active-by-key', key)) or 0
+end
+local function count_key(key)
+  return tonumber(redis.call('ZINCRBY', base .. 'active-by-key', '1', key))
+end
+local function uncount_key(key)
+  if redis.call('ZINCRBY', base .. 'active-by-key', '-1', key) == '0' then
+    redis.call('ZREM', base .. 'active-by-key', key)
+  end
+end
+local function open_rate(key, stored)
+  local max, per, burst = string.match(stored, '^(%d+)/(%d+)/(%d+)$')
+  local now, interval = micros() / 1000, per / max
+  local early = interval * (burst - 1)
+  local due = tonumber(redis.call('GET', base .. 'key-rate:' .. key)) or now
+  if due > now + early + interval + 1 then
+    due = now + early
+  end
+  return { key = key, now = now, interval = interval, early = early, due = due }
+end
+local function key_starts_at(key, rate, has_throttles)
+  local starts_at = rate and rate.due - rate.early > rate.now and math.ceil(rate.due - rate.early) or nil
+  local ends_at = has_throttles and tonumber(redis.call('ZSCORE', base .. 'key-throttles', key))
+  return ends_at and ends_at > math.max(micros() / 1000, starts_at or 0) and ends_at or starts_at
+end
+local function count_start(rate)
+  rate.due = math.max(rate.due, rate.now) + rate.interval
+  local life = math.max(1, math.ceil(rate.due - rate.now))
+  redis.call('SET', base .. 'key-rate:' .. rate.key, string.format('%.3f', rate.due), 'PX', life)
+end
+local function throttle_key(key, ends_at)
+  local throttles = base .. 'key-throttles'
+  redis.call('ZREMRANGEBYSCORE', throttles, '-inf', whole(millis()))
+  redis.call('ZADD', throttles, 'GT', whole(ends_at), key)
+  redis.call('PEXPIREAT', throttles, redis.call('ZRANGE', throttles, -1, -1, 'WITHSCORES')[2])
+end
+local created_limiters
+local function limiters()
+  if created_limiters then
+    return created_limiters
+  end
+  local function each_need(needs)
+    return string.gmatch(needs, '([^,]+)=(%d+)')
+  end
+  local function capacity_of(limiter)
+    return tonumber(redis.call('HGET', base .. 'capacities', limiter))
+  end
+  local function used_of(limiter)
+    return tonumber(redis.call('ZSCORE', base .. 'in-use', limiter)) or 0
+  end
+  local function is_before(one, other)
+    for i = 1, math.min(#one, #other) do
+      local a, b = string.byte(one, i), string.byte(other, i)
+      if a ~= b then
+        return a < b
+      end
+    end
+    return #one < #other
+  end
+  local function first_waiter(limiter)
+    local capacity, first, ticket = capacity_of(limiter), nil, nil
+    local needs = redis.call('ZRANGEBYLEX', base .. 'waited-needs', '[' .. limiter .. '=', '(' .. limiter .. '>')
+    for _, need in ipairs(needs) do
+      if not capacity or tonumber(string.match(need, '%d+$')) <= capacity then
+        local lane, score = unpack(redis.call('ZRANGE', base .. 'need-waiters:' .. need, 0, 0, 'WITHSCORES'))
+        local at = tonumber(score)
+        if lane and (not first or at < ticket or at == ticket and is_before(lane, first)) then
+          first, ticket = lane, at
+        end
+      end
+    end
+    return first, ticket
+  end
+  local function wake(limiter)
+    wake_lane(first_waiter(limiter))
+  end
+  local function leave(name, need)
+    local waiters = base .. 'need-waiters:' .. need
+    if redis.call('ZREM', waiters, name) == 0 then
+      return false
+    end
+    if redis.call('EXISTS', waiters) == 0 then
+      redis.call('ZREM', base .. 'waited-needs', need)
+    end
+    return true
+  end
+  local function leave_key(name, key)
+    local has_left = leave(name, key_need(key))
+    if has_left then
+      wake_first(key_need(key))
+    end
+    return has_left
+  end
+  local function leave_waiters(name, key, needs, kept)
+    if redis.call('EXISTS', base .. 'waited-needs') == 0 then
+      return false
+    end
+    local has_left = false
+    for limiter, amount in each_need(needs) do
+      if limiter ~= kept and leave(name, limiter .. '=' .. amount) then
+        has_left = true
+        wake(limiter)
+      end
+    end
+    return kept ~= 'key' and leave_key(name, key) or has_left
+  end
+  local function refusals(name, key, needs, pass)
+    local refused, time = nil, pass
+    for limiter, amount in each_need(needs) do
+      local capacity, need = capacity_of(limiter), limiter .. '=' .. amount
+      if capacity and tonumber(amount) > capacity then
+        leave_waiters(name, key, needs, limiter)
+        return { need }
+      end
+      local first, ticket
+      if capacity then
+        first, ticket = first_waiter(limiter)
+      end
+      local is_behind = first and first ~= name and (ticket < pass or ticket == pass and is_before(first, name))
+      if is_behind or capacity and used_of(limiter) + amount > capacity then
+        refused = refused or {}
+        refused[#refused + 1] = need
+        time = first and math.min(time, ticket) or time
+      end
+    end
+    if refused then
+      leave_key(name, key)
+    end
+    return refused, time
+  end
+  local function wait_for(name, refused, pass, time)
+    for _, need in ipairs(refused) do
+      redis.call('ZADD', base .. 'need-waiters:' .. need, 'NX', pass, name)
+      redis.call('ZADD', base .. 'waited-needs', '0', need)
+    end
+    block_lane(name, pass)
+    local state = base .. 'turn-state'
+    if time and time > (tonumber(redis.call('HGET', state, 'time')) or -1) then
+      redis.call('HSET', state, 'time', time)
+    end
+  end
+  local function is_full(needs)
+    for limiter, amount in each_need(needs) do
+      local capacity = capacity_of(limiter)
+      if capacity and used_of(limiter) + amount > capacity then
+        return true
+      end
+    end
+    return false
+  end
+  local function take(needs)
+    for limiter, amount in each_need(needs) do
+      if string.sub(limiter, 1, 8) ~= 'service:' and redis.call('HEXISTS', base .. 'capacities', limiter) == 1 then
+        redis.call('ZINCRBY', base .. 'in-use', amount, limiter)
+      end
+    end
+  end
+  local function give_back(needs)
+    for limiter, amount in each_need(needs) do
+      local left = redis.call('ZADD', base .. 'in-use', 'XX', 'INCR', '-' .. amount, limiter)
+      if left then
+        if tonumber(left) <= 0 then
+          redis.call('ZREM', base .. 'in-use', limiter)
+        end
+        wake(limiter)
+      end
+    end
+  end
+  created_limiters = {
+    refusals = refusals,
+    wait_for = wait_for,
+    leave_waiters = leave_waiters,
+    is_full = is_full,
+    take = take,
+    give_back = give_back,
+    wake = wake,
+    each_need = each_need,
+  }
+  return created_limiters
+end
+local function resume_key(key)
+  local pass = redis.call('ZSCORE', base .. 'blocked-lanes', key)
+  if pass and not redis.call('ZSCORE', base .. 'lane-times', key) then
+    resume_lane(key, pass)
+  end
+  wake_first(key_need(key))
+end
+local function hold_places(id)
+  local lane = redis.call('HGET', base .. id, 'lane')
+  if not lane then
+    return
+  end
+  local key, needs = split_lane(lane_name(lane))
+  if key ~= '' and redis.call('EXISTS', base .. 'key-limits') == 1 then
+    count_key(key)
+  end
+  if needs then
+    limiters().take(needs)
+  end
+end
+local function give_back(lane)
+  local key, needs = split_lane(lane_name(lane))
+  local features = read_features()
+  local has_limits = features % 4 >= 2
+  local left = key ~= '' and has_limits and redis.call('ZADD', base .. 'active-by-key', 'XX', 'INCR', '-1', key)
+  if left then
+    if tonumber(left) <= 0 then
+      redis.call('ZREM', base .. 'active-by-key', key)
+    end
+    if redis.call('EXISTS', base .. 'blocked-lanes', base .. 'waited-needs') > 0 then
+      resume_key(key)
+    end
+  end
+  if not needs then
+    return features
+  end
+  limiters().give_back(needs)
+  return nil
+end
+local MAX_OUTBOX_ENTRIES, MAX_OUTBOX_BYTES = 10000, 33554432
+local CLOSED_BY_OUTBOX = 'outbox'
+local END_LETTERS = { completed = 'c', dead = 'd', cancelled = 'x', expired = 'e', removed = 'r' }
+local NEXT, HANDLER_SLOT, OWN_COMPENSATION_SLOT = 'n', 'h', 'c'
+local function is_released(letter, status)
+  if letter == 's' then
+    return status == 'completed'
+  end
+  return letter == 'e' and status ~= 'removed' or letter == 'f' and (status == 'dead' or status == 'expired')
+end
+local function write_outbox(home, id, status, result, own)
+  local job, outbox = home .. id, home .. 'outbox'
+  local lines, compensations, enqueued_at, group, compensated =
+    unpack(redis.call('HMGET', job, 'followUps', 'compensations', 'timestamp', 'group', 'compensated'))
+  own = own or ''
+  local bytes, is_unkept, head = 0, false, nil
+  local function write(entry)
+    redis.call('XADD', outbox, '*', 'e', entry)
+    bytes = bytes + #entry
+  end
+  local function add(slot, template)
+    write(head .. slot .. ' ' .. template)
+  end
+  local function add_chain(slot, templates)
+    local last = table.remove(templates)
+    local others = #templates > 0 and '\\n' .. NEXT .. table.concat(templates, '\\n' .. NEXT) or ''
+    add(slot, last .. others)
+  end
+  if group then
+    local run = string.match(group, '^run%-%S+') or string.match(group, '^reduce%-%S+')
+    local passes_on = run and status == 'completed' and result
+    is_unkept = passes_on
+      or run and status == 'cancelled' and redis.call('EXISTS', home .. 'cancelled-group:' .. run) == 1
+    write('g ' .. group .. ' ' .. END_LETTERS[status] .. (passes_on and '\\n' .. result or ''))
+  end
+  if lines or compensations or own ~= '' then
+    head = 't ' .. id .. ' ' .. enqueued_at .. ' ' .. redis.call('HINCRBY', job, 'ends', 1) .. ' '
+  end
+  local kept, next_ones = {}, {}
+  for letter, identity, template in string.gmatch(lines or '', '(%a)([^{\\n]*)({[^\\n]+)') do
+    if letter == NEXT then
+      next_ones[#next_ones + 1] = template
+    else
+      kept[#kept + 1] = letter .. identity .. template
+      if is_released(letter, status) then
+        add(letter .. #kept, template)
+      end
+    end
+  end
+  local number = 0
+  for template in string.gmatch(own, '%a([^\\n]+)') do
+    number = number + 1
+    add(HANDLER_SLOT .. number, template)
+  end
+  if #next_ones > 0 then
+    add_chain(NEXT, next_ones)
+  end
+  if compensations and status ~= 'completed' then
+    local templates = {}
+    for template in string.gmatch(compensations, '%S+ ([^\\n]+)') do
+      templates[#templates + 1] = template
+    end
+    add_chain(OWN_COMPENSATION_SLOT, templates)
+    redis.call('HSET', job, 'compensated', whole(millis()))
+  end
+  if compensations then
+    redis.call('HDEL', job, 'compensations')
+  end
+  if compensated and status == 'completed' then
+    redis.call('HDEL', job, 'compensated')
+  end
+  if lines and (status ~= 'dead' or #kept == 0) then
+    redis.call('HDEL', job, 'followUps')
+  elseif #next_ones > 0 then
+    redis.call('HSET', job, 'followUps', table.concat(kept, '\\n'))
+  end
+  if bytes == 0 then
+    return is_unkept
+  end
+  local total = redis.call('HINCRBY', home .. 'totals', 'outboxBytes', bytes)
+  if total >= MAX_OUTBOX_BYTES or redis.call('XLEN', outbox) >= MAX_OUTBOX_ENTRIES then
+    if redis.call('HSETNX', home .. 'meta', 'paused', CLOSED_BY_OUTBOX) == 1 then
+      redis.call('DEL', home .. 'marker')
+    end
+  end
+  return is_unkept
+end
+local JOB_DUE_STEP, JOB_PRIORITY_STEP = 0x1000, 0x100000000
+local function delay_job(home, id, due, part)
+  local least, most = due * JOB_DUE_STEP, (due + 1) * JOB_DUE_STEP - 1
+  local last = redis.call('ZREVRANGEBYSCORE', home .. 'delayed', whole(most), whole(least), 'WITHSCORES', 'LIMIT', 0, 1)
+  local score = whole(last[2] and math.min(last[2] + 1, most) or least)
+  redis.call('ZADD', home .. 'delayed', score, id)
+  if part then
+    redis.call('ZADD', home .. part, score, id)
+  end
+  redis.call('XADD', home .. 'events', '*', 'event', 'delayed', 'jobId', id, 'delay', whole(due))
+  local next_due = math.floor(redis.call('ZRANGE', home .. 'delayed', 0, 0, 'WITHSCORES')[2] / JOB_DUE_STEP)
+  local lane_time = redis.call('ZRANGE', home .. 'lane-times', 0, 0, 'WITHSCORES')[2]
+  redis.call('ZADD', home .. 'marker', whole(math.min(next_due, lane_time or next_due)), '1')
+end
+local function may_start_job(home)
+  local paused, concurrency = unpack(redis.call('HMGET', home .. 'meta', 'paused', 'concurrency'))
+  return not paused and not (concurrency and redis.call('LLEN', home .. 'active') >= tonumber(concurrency))
+end
+local function place_job(home, id, job)
+  if job.due then
+    return delay_job(home, id, job.due, job.part)
+  end
+  if job.priority > 0 then
+    local order = redis.call('INCR', home .. 'pc') % JOB_PRIORITY_STEP
+    redis.call('ZADD', home .. 'prioritized', whole(job.priority * JOB_PRIORITY_STEP + order), id)
+  else
+    redis.call(job.to_head and 'RPUSH' or 'LPUSH', home .. 'wait', id)
+  end
+  if may_start_job(home) then
+    redis.call('ZADD', home .. 'marker', '0', '0')
+  end
+  local from = job.from and { 'prev', job.from } or {}
+  redis.call('XADD', home .. 'events', '*', 'event', 'waiting', 'jobId', id, unpack(from))
+end
+local MAX_FINGERPRINTS = 1000
+local OTHER = '{"state":"","code":"other","message":"errors after the first 1000 kinds"}'
+local function enter_fingerprint(home, id, score, given)
+  local fingerprint, rest, info = string.match(given, '^(%S+)([^\\n]*)\\n(.*)$')
+  local infos = home .. 'fingerprints'
+  if redis.call('HEXISTS', infos, fingerprint) == 0 then
+    if redis.call('HLEN', infos) >= MAX_FINGERPRINTS then
+      fingerprint = 'other'
+      redis.call('HSETNX', infos, fingerprint, OTHER)
+    else
+      redis.call('HSET', infos, fingerprint, info)
+      redis.call('RPUSH', home .. 'new-fingerprints', fingerprint)
+      redis.call('LTRIM', home .. 'new-fingerprints', -MAX_FINGERPRINTS, -1)
+    end
+  end
+  redis.call('HSET', home .. id, 'fingerprint', fingerprint .. rest)
+  redis.call('ZADD', home .. 'fingerprint:' .. fingerprint, score, id)
+end
+local function leave_fingerprint(home, id, stored)
+  if not stored then
+    return
+  end
+  local fingerprint = string.match(stored, '^%S+')
+  local set = home .. 'fingerprint:' .. fingerprint
+  if redis.call('ZREM', set, id) == 1 and redis.call('EXISTS', set) == 0 then
+    redis.call('HDEL', home .. 'fingerprints', fingerprint)
+  end
+end
+local FAILED_PARTS = { 'dead', 'cancelled', 'expired' }
+local function enter_failed(base, id, part, score, fingerprint)
+  redis.call('ZADD', base .. 'failed', score, id)
+  redis.call('ZADD', base .. part, score, id)
+  if fingerprint then
+    enter_fingerprint(base, id, score, fingerprint)
+  end
+end
+local function leave_failed(base, id)
+  local fingerprint = redis.call('HGET', base .. id, 'fingerprint')
+  if fingerprint then
+    leave_fingerprint(base, id, fingerprint)
+    redis.call('HDEL', base .. id, 'fingerprint')
+  end
+  for _, part in ipairs(FAILED_PARTS) do
+    redis.call('ZREM', base .. part, id)
+  end
+  return redis.call('ZREM', base .. 'failed', id) == 1
+end
+local REPEATS_WITHIN_MS = 20000
+local TRIM_AT_ONCE = 1000
+local trimmed, has_removed = {}, nil
+local function remember_removal(home, member, at)
+  local now = millis()
+  local oldest, set = now - REPEATS_WITHIN_MS, home .. 'recently-removed'
+  if at and at < oldest then
+    return
+  end
+  redis.call('ZADD', set, whole(math.min(at or now, now)), member)
+  if trimmed[home] then
+    return
+  end
+  trimmed[home] = true
+  local old = redis.call('ZRANGE', set, '-inf', '(' .. whole(oldest), 'BYSCORE', 'LIMIT', 0, TRIM_AT_ONCE)
+  if #old > 0 then
+    redis.call('ZREM', set, unpack(old))
+  end
+  redis.call('PEXPIRE', set, REPEATS_WITHIN_MS)
+end
+local function was_removed(task)
+  if has_removed == nil then
+    has_removed = redis.call('EXISTS', base .. 'recently-removed') == 1
+  end
+  if not has_removed then
+    return false, false
+  end
+  local member = task.id .. ' ' .. task.caller
+  if task.unique and redis.call('ZSCORE', base .. 'recently-removed', member .. ' r') then
+    return true, true
+  end
+  return redis.call('ZSCORE', base .. 'recently-removed', member), false
+end
+local function delete_keys(job)
+  local children = { job .. ':dependencies', job .. ':processed', job .. ':failed', job .. ':unsuccessful' }
+  return redis.call('DEL', job, job .. ':logs', unpack(children)) > 0
+end
+local function delete_job(base, id)
+  local job = base .. id
+  local enqueued_at, caller, replaced = unpack(redis.call('HMGET', job, 'timestamp', 'caller', 'replaced'))
+  if enqueued_at or redis.call('EXISTS', job) == 1 then
+    redis.call('HINCRBY', base .. 'totals', 'removed', 1)
+  end
+  if enqueued_at then
+    remember_removal(base, id .. ' ' .. (caller or '') .. (replaced and ' r' or ''), tonumber(enqueued_at) or 0)
+  end
+  return delete_keys(job)
+end
+local function release_parent(job, parent)
+  local dependencies = parent and parent .. ':dependencies'
+  if not parent or redis.call('SREM', dependencies, job) == 0 or redis.call('EXISTS', dependencies) == 1 then
+    return nil
+  end
+  local home, id = string.match(parent, '^(.*:)(.*)$')
+  if redis.call('ZREM', home .. 'waiting-children', id) == 0 then
+    return nil
+  end
+  return home, id
+end
+local function leave_parent(job, parent)
+  local home, id = release_parent(job, parent)
+  if home then
+    place_job(home, id, { priority = 0, to_head = true, from = 'waiting-children' })
+  end
+end
+local function remove_ended_task(base, status, id)
+  if status == 'completed' then
+    redis.call('ZREM', base .. 'completed', id)
+  else
+    leave_parent(base .. id, redis.call('HGET', base .. id, 'parentKey'))
+    leave_failed(base, id)
+  end
+  delete_job(base, id)
+end
+local function remove_ended(base, status, since, count, limit)
+  local set = base .. status
+  local old = since ~= '' and redis.call('ZRANGEBYSCORE', set, '-inf', '(' .. since, 'LIMIT', 0, limit) or {}
+  if count ~= '' and #old < limit then
+    local excess = math.min(redis.call('ZCARD', set) - count, limit)
+    if excess > #old then
+      old = redis.call('ZRANGE', set, 0, excess - 1)
+    end
+  end
+  for _, id in ipairs(old) do
+    remove_ended_task(base, status, id)
+  end
+  return #old
+end
+local TASK_OVERHEAD_BYTES = 512
+local function stored_bytes_of(job)
+  local at_end = redis.call('HGET', job, 'atEnd')
+  local bytes = redis.call('HSTRLEN', job, 'data') + TASK_OVERHEAD_BYTES
+  if at_end and string.sub(at_end, 1, 1) == '+' then
+    bytes = bytes + redis.call('HSTRLEN', job, 'followUps') + redis.call('HSTRLEN', job, 'compensations')
+  end
+  return bytes, at_end
+end
+local function charge(home, job, sign)
+  local bytes, at_end = stored_bytes_of(job)
+  redis.call('HINCRBY', home .. 'totals', 'bytes', sign * bytes)
+  if not at_end then
+    return false
+  end
+  local name = string.sub(at_end, 2)
+  if name ~= '' and redis.call('HINCRBY', home .. 'api-key-tasks', name, sign) <= 0 then
+    redis.call('HDEL', home .. 'api-key-tasks', name)
+  end
+  return string.sub(at_end, 1, 1) == '+'
+end
+local MAX_REMOVAL_EVENTS = '10000'
+local NEWEST_IN_LIST = 250
+local function is_locked(job, with_children)
+  if redis.call('EXISTS', job .. ':lock') == 1 then
+    return true
+  end
+  for _, child in ipairs(with_children and redis.call('SMEMBERS', job .. ':dependencies') or {}) do
+    if is_locked(child, true) then
+      return true
+    end
+  end
+  return false
+end
+local function leave_list(list, id)
+  local newest = redis.call('LPOS', list, id, 'MAXLEN', NEWEST_IN_LIST)
+  return redis.call('LREM', list, newest and 1 or -1, id) == 1
+end
+local function leave_lists(home, id)
+  local lane = home == base and redis.call('HGET', base .. id, 'lane')
+  if lane and leave_lane(lane, id) or leave_list(home .. 'wait', id) then
+    return 'wait'
+  end
+  if leave_list(home .. 'paused', id) then
+    return 'paused'
+  end
+  if not leave_list(home .. 'active', id) then
+    return 'unknown'
+  end
+  if lane then
+    give_back(lane)
+  end
+  return 'active'
+end
+local function leave_set(home, set, id)
+  if set == 'failed' then
+    return leave_failed(home, id)
+  end
+  if redis.call('ZREM', home .. set, id) == 0 then
+    return false
+  end
+  if set == 'delayed' then
+    redis.call('ZREM', home .. 'scheduled', id)
+    redis.call('ZREM', home .. 'retrying', id)
+  end
+  return true
+end
+local function leave_place(home, id)
+  for _, set in ipairs({ 'completed', 'waiting-children', 'delayed', 'failed', 'prioritized' }) do
+    if leave_set(home, set, id) then
+      return set
+    end
+  end
+  return leave_lists(home, id)
+end
+local function forget_deduplication(home, id)
+  local deduplication = redis.call('HGET', home .. id, 'deid')
+  if deduplication and redis.call('GET', home .. 'de:' .. deduplication) == id then
+    redis.call('DEL', home .. 'de:' .. deduplication, home .. 'dn:' .. deduplication)
+  end
+end
+local function delete_counted(home, id)
+  local job = home .. id
+  if home ~= base and not string.find(home, '^%b{}:[^:]+:$') then
+    return delete_keys(job)
+  end
+  local enqueued_at, ended_at = unpack(redis.call('HMGET', job, 'timestamp', 'finishedOn'))
+  if enqueued_at and not ended_at and charge(home, job, -1) then
+    write_outbox(home, id, 'removed')
+  end
+  return delete_job(home, id)
+end
+local function child_keys(job, mode)
+  local keys = {}
+  local function add(found)
+    for _, key in ipairs(found) do
+      keys[#keys + 1] = key
+    end
+  end
+  if not mode.is_unprocessed then
+    add(redis.call('HKEYS', job .. ':processed'))
+    add(redis.call('HKEYS', job .. ':failed'))
+    add(redis.call('ZRANGE', job .. ':unsuccessful', 0, -1))
+  end
+  add(redis.call('SMEMBERS', job .. ':dependencies'))
+  return keys
+end
+local remove_children
+local function remove_job(home, id, parent, mode)
+  local job = home .. id
+  if mode.is_unprocessed and (is_locked(job, false) or redis.call('ZSCORE', home .. 'failed', id)) then
+    return
+  end
+  leave_parent(job, parent or redis.call('HGET', job, 'parentKey'))
+  if mode.with_children then
+    remove_children(job, mode)
+  end
+  local place = leave_place(home, id)
+  forget_deduplication(home, id)
+  if delete_counted(home, id) then
+    local most = redis.call('HGET', home .. 'meta', 'opts.maxLenEvents') or MAX_REMOVAL_EVENTS
+    local event = { 'event', 'removed', 'jobId', id, 'prev', place }
+    redis.call('XADD', home .. 'events', 'MAXLEN', '~', most, '*', unpack(event))
+  end
+end
+function remove_children(job, mode)
+  for _, key in ipairs(child_keys(job, mode)) do
+    local home, id = string.match(key, '^(.*:)(.*)$')
+    remove_job(home, id, job, mode)
+  end
+end
+local function delete_in_bulk(id)
+  local job = base .. id
+  local home, parent = release_parent(job, redis.call('HGET', job, 'parentKey'))
+  if home == base then
+    delete_in_bulk(parent)
+  elseif home then
+    place_job(home, parent, { priority = 0, to_head = true, from = 'waiting-children' })
+  end
+  forget_deduplication(base, id)
+  delete_counted(base, id)
+end
+local function is_next_of_scheduler(id)
+  local scheduler = redis.call('HGET', base .. id, 'rjk')
+  local next_at = scheduler and redis.call('ZSCORE', base .. 'repeat', scheduler)
+  return next_at and id == 'repeat:' .. scheduler .. ':' .. next_at
+end
+local OF_LISTS = { 'finishedOn', 'processedOn', 'timestamp' }
+local TIMES = {
+  active = OF_LISTS,
+  wait = OF_LISTS,
+  paused = OF_LISTS,
+  delayed = { 'processedOn', 'timestamp' },
+  prioritized = { 'timestamp' },
+}
+local times, removed, most = TIMES[state], {}, tonumber(limit)
+local function is_old(id)
+  for _, time in ipairs(redis.call('HMGET', base .. id, unpack(times))) do
+    if time then
+      return tonumber(time) <= tonumber(before)
+    end
+  end
+  return true
+end
+local function may_remove(id)
+  if not times then
+    return true
+  end
+  local is_running = state == 'active' and is_locked(base .. id, false)
+  return not is_running and not is_next_of_scheduler(id) and is_old(id)
+end
+local function remove(id)
+  local lane = state == 'active' and redis.call('HGET', base .. id, 'lane')
+  if lane then
+    give_back(lane)
+  end
+  delete_in_bulk(id)
+  removed[#removed + 1] = id
+end
+local function left()
+  return most > 0 and most - #removed or 0
+end
+local function clean_list(list)
+  local ids, removed_before = redis.call('LRANGE', list, most > 0 and -left() or 0, -1), #removed
+  for i, id in ipairs(ids) do
+    if may_remove(id) then
+      redis.call('LSET', list, i - #ids - 1, '')
+      remove(id)
+    end
+  end
+  if #removed > removed_before then
+    redis.call('LREM', list, 0, '')
+  end
+end
+local function clean_set(set)
+  local range = most > 0 and { 'LIMIT', 0, left() } or {}
+  for _, id in ipairs(redis.call('ZRANGEBYSCORE', set, 0, times and '+inf' or before, unpack(range))) do
+    if may_remove(id) then
+      if set == place then
+        leave_set(base, state, id)
+      else
+        redis.call('ZREM', set, id)
+      end
+      remove(id)
+    end
+  end
+end
+local is_list = times == OF_LISTS
+local clean, key_in_lane = is_list and clean_list or clean_set, is_list and lane_list or lane_priorities
+clean(place)
+local has_lanes = state == 'wait' or state == 'prioritized'
+for _, name in ipairs(has_lanes and redis.call('ZRANGE', base .. 'lanes', 0, -1) or {}) do
+  if most > 0 and left() == 0 then
+    break
+  end
+  local removed_before = #removed
+  clean(key_in_lane(base, name))
+  if #removed > removed_before then
+    note_left_lane(name, #removed - removed_before)
+  end
+end
+redis.call('XADD', base .. 'events', '*', 'event', 'cleaned', 'count', #removed)
+return removed
+`,
+})
+
+/**
  * Adds tasks from outboxes to one queue. Redis runs this script even if its memory is full, because each task takes the place of an entry
  * that takes as much memory.
  */
@@ -20748,16 +21659,22 @@ local function delete_job(base, id)
   end
   return delete_keys(job)
 end
-local function leave_parent(job, parent)
+local function release_parent(job, parent)
   local dependencies = parent and parent .. ':dependencies'
   if not parent or redis.call('SREM', dependencies, job) == 0 or redis.call('EXISTS', dependencies) == 1 then
-    return
+    return nil
   end
   local home, id = string.match(parent, '^(.*:)(.*)$')
   if redis.call('ZREM', home .. 'waiting-children', id) == 0 then
-    return
+    return nil
   end
-  place_job(home, id, { priority = 0, to_head = true, from = 'waiting-children' })
+  return home, id
+end
+local function leave_parent(job, parent)
+  local home, id = release_parent(job, parent)
+  if home then
+    place_job(home, id, { priority = 0, to_head = true, from = 'waiting-children' })
+  end
 end
 local function remove_ended_task(base, status, id)
   if status == 'completed' then
@@ -20913,9 +21830,23 @@ function remove_children(job, mode)
     remove_job(home, id, job, mode)
   end
 end
-local scheduler = redis.call('HGET', job, 'rjk')
-local next_at = scheduler and redis.call('ZSCORE', base .. 'repeat', scheduler)
-if next_at and id == 'repeat:' .. scheduler .. ':' .. next_at then
+local function delete_in_bulk(id)
+  local job = base .. id
+  local home, parent = release_parent(job, redis.call('HGET', job, 'parentKey'))
+  if home == base then
+    delete_in_bulk(parent)
+  elseif home then
+    place_job(home, parent, { priority = 0, to_head = true, from = 'waiting-children' })
+  end
+  forget_deduplication(base, id)
+  delete_counted(base, id)
+end
+local function is_next_of_scheduler(id)
+  local scheduler = redis.call('HGET', base .. id, 'rjk')
+  local next_at = scheduler and redis.call('ZSCORE', base .. 'repeat', scheduler)
+  return next_at and id == 'repeat:' .. scheduler .. ':' .. next_at
+end
+if is_next_of_scheduler(id) then
   return -8
 end
 if is_locked(job, children == '1') then
@@ -21528,16 +22459,22 @@ local function delete_job(base, id)
   end
   return delete_keys(job)
 end
-local function leave_parent(job, parent)
+local function release_parent(job, parent)
   local dependencies = parent and parent .. ':dependencies'
   if not parent or redis.call('SREM', dependencies, job) == 0 or redis.call('EXISTS', dependencies) == 1 then
-    return
+    return nil
   end
   local home, id = string.match(parent, '^(.*:)(.*)$')
   if redis.call('ZREM', home .. 'waiting-children', id) == 0 then
-    return
+    return nil
   end
-  place_job(home, id, { priority = 0, to_head = true, from = 'waiting-children' })
+  return home, id
+end
+local function leave_parent(job, parent)
+  local home, id = release_parent(job, parent)
+  if home then
+    place_job(home, id, { priority = 0, to_head = true, from = 'waiting-children' })
+  end
 end
 local function remove_ended_task(base, status, id)
   if status == 'completed' then
@@ -21692,6 +22629,22 @@ function remove_children(job, mode)
     local home, id = string.match(key, '^(.*:)(.*)$')
     remove_job(home, id, job, mode)
   end
+end
+local function delete_in_bulk(id)
+  local job = base .. id
+  local home, parent = release_parent(job, redis.call('HGET', job, 'parentKey'))
+  if home == base then
+    delete_in_bulk(parent)
+  elseif home then
+    place_job(home, parent, { priority = 0, to_head = true, from = 'waiting-children' })
+  end
+  forget_deduplication(base, id)
+  delete_counted(base, id)
+end
+local function is_next_of_scheduler(id)
+  local scheduler = redis.call('HGET', base .. id, 'rjk')
+  local next_at = scheduler and redis.call('ZSCORE', base .. 'repeat', scheduler)
+  return next_at and id == 'repeat:' .. scheduler .. ':' .. next_at
 end
 remove_children(job, { with_children = true, is_unprocessed = true })
 `,

@@ -240,9 +240,6 @@ ${addEventsOf('ARGV[1]')}`,
     after: COUNT_AGAIN,
   },
 
-  // It may remove several active tasks.
-  cleanJobsInSet: { extra: [], after: COUNT_AGAIN },
-
   removeOrphanedJobs: {
     extra: [],
     // An orphaned job is in no place, so the leader's repair counts it as removed and does not count its bytes
@@ -301,6 +298,7 @@ export const REPLACED: readonly string[] = [
   'changeDelay',
   'changePriority',
   'updateData',
+  'cleanJobsInSet',
 ]
 
 export interface ComposedScript {

@@ -75,7 +75,7 @@ const BY_SCRIPT: Readonly<Record<string, readonly string[]>> = {
   moveToWaitingChildren: [TURNS],
   removeJob: ['store/lua/remove-job.lua', REMOVAL, OWN],
   removeUnprocessedChildren: ['store/lua/remove-unprocessed-children.lua', REMOVAL, OWN],
-  cleanJobsInSet: ['internals/turns/clean-lanes.ts', TURNS],
+  cleanJobsInSet: ['store/lua/clean-jobs.lua', REMOVAL, OWN],
   drain: [SPILL],
   obliterate: [SPILL, COMPOSED],
   updateData: ['store/lua/change-data.lua', OWN],

@@ -48,20 +48,6 @@ it('BullMQ counts the waiting jobs, and reports that there are none, in these fo
   expect(found(/rcall\("XADD", .*"drained"\)/g)).toEqual(['rcall("XADD", eventStreamKey, "*", "event", "drained")'])
 })
 
-it('BullMQ cleans waiting jobs with these functions, and reports the number of jobs last', () => {
-  const { content = '' } = scripts.find(({ name }) => name === 'cleanJobsInSet') ?? {}
-  expect(
-    [...content.matchAll(/^local function (clean\w+\([^)]*\))/gm)].map(([, text = '']) => text.replaceAll(/\s+/g, ' ')),
-  ).toEqual([
-    'cleanList(listKey, jobKeyPrefix, rangeStart, rangeEnd, timestamp, isWaiting, jobSchedulersKey)',
-    'cleanSet( setKey, jobKeyPrefix, rangeEnd, timestamp, limit, attributes, isFinished, jobSchedulersKey)',
-  ])
-  expect(content).toMatch(
-    /rcall\("XADD", KEYS\[2\], "\*", "event", "cleaned", "count", result\[2\]\)\nreturn result\[1\]\s*$/,
-  )
-  expect(withLanes(content)).toContain("call('ZRANGE', base .. 'lanes', 0, -1)")
-})
-
 it('the scripts that add a job do so in functions that then add the marker, and do nothing else', () => {
   const adds = scripts.filter(({ name }) => /^add\w*Job$/.test(name))
   const forms = /rcall\((?:pushCmd, targetKey|"ZADD", prioritizedKey, score), jobId\)\n.*\n.*/g
@@ -94,7 +80,6 @@ it('each of these commands is preceded by a look at the lane', () => {
  * never adds.
  */
 const REMOVALS = {
-  cleanJobsInSet: ['rcall("LREM", listKey, 0, deletionMarker)'],
   moveJobFromActiveToWait: ['rcall("LREM", KEYS[1], 1, jobId)'],
   moveStalledJobsToWait: ['rcall("LREM", activeKey, 1, jobId)', 'rcall("LREM", activeKey, 1, jobId)'],
   moveToActive: ['rcall("LREM", activeKey, 1, jobId)'],
@@ -122,9 +107,7 @@ it('each job that BullMQ removes from the active list gives its place back', () 
     const places = changed.match(/turns\(\)\.give_back\(/g)?.length ?? 0
     return places === 0 ? [] : [[name, places] as const]
   })
-  const single = Object.keys(REMOVALS).filter(
-    (name) => !['cleanJobsInSet', 'moveToActive', 'obliterate'].includes(name),
-  )
+  const single = Object.keys(REMOVALS).filter((name) => !['moveToActive', 'obliterate'].includes(name))
   expect(Object.fromEntries(gives)).toEqual(Object.fromEntries(single.map((name) => [name, 1])))
 })
 

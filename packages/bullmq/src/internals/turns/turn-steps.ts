@@ -9,7 +9,6 @@
 //
 // The texts call functions of ../../store/lua/includes, which a script creates when it first needs one of them (TURNS).
 import { ACTIVE_TASKS, CANDIDATES } from '../../store/scripts.ts'
-import { withCleanLanes } from './clean-lanes.ts'
 
 /** Lua that defines `turns()`, which returns the functions of an include that have these names, and creates them on the first call. */
 function createdOnce(include: string, names: readonly string[]): string {
@@ -23,7 +22,7 @@ local function turns()
 end`
 }
 
-const ENTRIES = ['enter_lane', 'note_left_lane', 'lane_name', 'lane_list', 'lane_priorities', 'give_back']
+const ENTRIES = ['enter_lane', 'lane_name', 'lane_list', 'lane_priorities', 'give_back']
 
 /** Lua that defines what the changed texts call. */
 export const TURNS = createdOnce(ACTIVE_TASKS, ENTRIES)
@@ -58,7 +57,7 @@ const IS_FIRST = 'score % 0x100000000 == 0'
  * (../quarantine-steps.ts).
  */
 export function withLanes(text: string): string {
-  return withCleanLanes(text)
+  return text
     .replaceAll(
       PUSH,
       () => `local lane = targetKey == base .. 'wait' and call('HGET', base .. jobId, 'lane')

@@ -12,9 +12,7 @@ local job = KEYS[1]
 local base, id, children = ARGV[1], ARGV[2], ARGV[3]
 --- @include job-removal
 
-local scheduler = redis.call('HGET', job, 'rjk')
-local next_at = scheduler and redis.call('ZSCORE', base .. 'repeat', scheduler)
-if next_at and id == 'repeat:' .. scheduler .. ':' .. next_at then
+if is_next_of_scheduler(id) then
   return -8
 end
 if is_locked(job, children == '1') then

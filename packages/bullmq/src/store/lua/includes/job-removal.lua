@@ -4,6 +4,10 @@
 -- remove_job(home, id, parent, mode)   removes a job. `parent` is the key of a job that is removed as well, or nil. `mode` is a table of
 --                                      `with_children`, and of `is_unprocessed` to keep jobs that a worker has or that have failed
 -- remove_children(job, mode)           removes the children of a job. If `mode.is_unprocessed`, those that have ended are kept
+-- leave_set(home, set, id)             takes a job out of one of BullMQ's sets, and out of that of its status. Returns whether it was there
+-- delete_in_bulk(id)                   deletes a job of this queue that the caller has taken out of its place, without an event. A parent of
+--                                      the same queue that waits for nothing else any more is deleted with it
+-- is_next_of_scheduler(id)             returns whether the job is the next one of a job scheduler, which would not continue without it
 --
 -- `base` is the prefix of the keys of the script's queue. Children may be in other queues, whose prefix is `home`. Bullpen counts the jobs
 -- of this queue, and those of queues whose keys begin with a hash tag.
@@ -51,7 +55,6 @@ local function leave_lists(home, id)
   return 'active'
 end
 
--- Takes a job out of one of BullMQ's sets, and out of the set of its status. Returns whether it was there.
 local function leave_set(home, set, id)
   if set == 'failed' then
     return leave_failed(home, id)
@@ -138,4 +141,22 @@ function remove_children(job, mode)
     local home, id = string.match(key, '^(.*:)(.*)$')
     remove_job(home, id, job, mode)
   end
+end
+
+local function delete_in_bulk(id)
+  local job = base .. id
+  local home, parent = release_parent(job, redis.call('HGET', job, 'parentKey'))
+  if home == base then
+    delete_in_bulk(parent)
+  elseif home then
+    place_job(home, parent, { priority = 0, to_head = true, from = 'waiting-children' })
+  end
+  forget_deduplication(base, id)
+  delete_counted(base, id)
+end
+
+local function is_next_of_scheduler(id)
+  local scheduler = redis.call('HGET', base .. id, 'rjk')
+  local next_at = scheduler and redis.call('ZSCORE', base .. 'repeat', scheduler)
+  return next_at and id == 'repeat:' .. scheduler .. ':' .. next_at
 end

@@ -3,6 +3,8 @@
 --
 -- leave_parent(job, parent)                        lets the parent of a flow, if there is one, no longer wait for a child that is removed.
 --                                                  `job` and `parent` are their keys
+-- release_parent(job, parent)                      does so, too, but leaves a parent that waits for nothing else in no place, and returns the
+--                                                  prefix of its queue's keys and its id, or nil
 -- remove_ended_task(base, status, id)              removes a task with this final status
 -- remove_ended(base, status, since, count, limit)  removes up to `limit` tasks with one final status, those that ended first, until every
 --                                                  remaining one ended at `since` (ms since 1970) or later, and at most `count` remain. If
@@ -15,16 +17,23 @@
 --- @include failed-set
 --- @include delete-job
 
-local function leave_parent(job, parent)
+local function release_parent(job, parent)
   local dependencies = parent and parent .. ':dependencies'
   if not parent or redis.call('SREM', dependencies, job) == 0 or redis.call('EXISTS', dependencies) == 1 then
-    return
+    return nil
   end
   local home, id = string.match(parent, '^(.*:)(.*)$')
   if redis.call('ZREM', home .. 'waiting-children', id) == 0 then
-    return
+    return nil
   end
-  place_job(home, id, { priority = 0, to_head = true, from = 'waiting-children' })
+  return home, id
+end
+
+local function leave_parent(job, parent)
+  local home, id = release_parent(job, parent)
+  if home then
+    place_job(home, id, { priority = 0, to_head = true, from = 'waiting-children' })
+  end
 end
 
 local function remove_ended_task(base, status, id)
