@@ -27,7 +27,10 @@ const IN_STRINGS = [
   'fence',
   'fingerprints',
   'forwarded',
+  'gates',
   'key-limits',
+  'lane',
+  'lanes',
   'losses',
   'outbox',
   'remove-ended',
@@ -38,6 +41,7 @@ const IN_STRINGS = [
   'task-events',
   'time',
   'token-bucket',
+  'turns',
 ]
 
 /** Returns the file's text as StyLua formats it. */

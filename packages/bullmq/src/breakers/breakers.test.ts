@@ -5,7 +5,8 @@ import { admit, type Breaker, newBreaker, record, setMode, startsAt } from '@bul
 import fc from 'fast-check'
 import { Redis } from 'ioredis'
 import { describe, expect, inject, it, onTestFinished } from 'vitest'
-import { defineScript, runScript } from '../scripts/script.ts'
+import { defineScript } from '../scripts/define-script.fixture.ts'
+import { runScript } from '../scripts/script.ts'
 import { BREAKERS } from '../store/scripts.ts'
 import { decodeBreaker, encodeSettings } from './stored-breaker.ts'
 

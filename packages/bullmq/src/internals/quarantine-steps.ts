@@ -62,7 +62,7 @@ export function withReturns(text: string): string {
     PROMOTION,
     (_, when: string, otherwise: string) => `local fields = rcall("HMGET", jobKey, "priority", "waits", "lane")
             local priority, returns, lane = tonumber(fields[1]) or 0, fields[2], fields[3]
-            if returns then rcall("HDEL", jobKey, "waits") end${when}if lane then turns().enter_lane(lane, jobId, 0, returns)
+            if returns then rcall("HDEL", jobKey, "waits") end${when}if lane then include('lanes').enter_lane(lane, jobId, 0, returns)
                 else rcall(returns and "RPUSH" or "LPUSH", targetKey, jobId) end${otherwise}returns and priority * 0x100000000 or getPriorityScore(priority, priorityCounterKey)`,
   )
 }

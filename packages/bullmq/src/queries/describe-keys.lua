@@ -14,7 +14,7 @@
 local lanes, settings = KEYS[1], KEYS[2]
 local base = ARGV[1]
 --- @include time
---- @include lane
+--- @include lane-tasks
 --- @include queue-features
 --- @include key-limits
 

@@ -18,7 +18,7 @@ local lanes = KEYS[1]
 local base, after, scan = ARGV[1], ARGV[2], ARGV[3]
 local fromCount, fromKey, lastCount, lastKey = ARGV[4], ARGV[5], ARGV[6], ARGV[7]
 --- @include is-after
---- @include lane
+--- @include lane-tasks
 
 local function precedes(count, key, other, other_key)
   if count ~= other then

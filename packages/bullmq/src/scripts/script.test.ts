@@ -4,7 +4,8 @@ import { privateRedis } from '@bullpen/testing'
 import { eventually } from '@bullpen/testkit'
 import { Redis } from 'ioredis'
 import { describe, expect, inject, it, onTestFinished } from 'vitest'
-import { defineScript, runScript, type ScriptKind } from './script.ts'
+import { defineScript } from './define-script.fixture.ts'
+import { runScript, type ScriptKind } from './script.ts'
 
 const append = defineScript({
   name: 'test-append',

@@ -1,6 +1,5 @@
-// Defines Lua scripts and runs them. Each definition names the script's keys and arguments, and decodes Redis's reply. A
-// connection sends a script's text once, and then only its hash. If Redis has lost the script (SCRIPT FLUSH, a restart), the text
-// is sent again.
+// Runs Lua scripts. Each script names its keys and arguments. A connection sends its text once, and then only its hash. If Redis has lost
+// the script (SCRIPT FLUSH, a restart), the text is sent again.
 import type { RedisClient } from 'bullmq'
 import type { ChainableCommander, Cluster, Redis } from 'ioredis'
 
@@ -29,39 +28,14 @@ export interface Script<Key extends string, Arg extends string, Answer> {
   readonly lua: string
   readonly keys: readonly Key[]
   readonly args: readonly Arg[]
-  /** Converts Redis's reply to the script's result. */
+  /** Returns Redis's reply with its type. */
   readonly answer: (reply: unknown) => Answer
 }
 
-interface ScriptSource<Key extends string, Arg extends string, Answer> {
-  /** The script's name in kebab case, like its file's name. */
-  readonly name: string
-  readonly kind: ScriptKind
-  /** The names of the keys, which are local variables of the script, in this order. All keys of a call share a hash slot. */
-  readonly keys: readonly Key[]
-  /** The names of the arguments, which are local variables of the script. Further arguments are in `ARGV`, after these. */
-  readonly args: readonly Arg[]
-  readonly lua: string
-  /** Converts Redis's reply to the script's result. Without it, the script has no result. */
-  readonly answer?: (reply: unknown) => Answer
-}
-
 /**
- * Defines a script. The first line, `#!lua`, makes a Redis Cluster refuse a script that touches a second hash slot. A single
- * Redis server does not check.
+ * Returns a script that a `.lua` file holds (../store/scripts.ts). The file's header states the type of Redis's reply. The first line,
+ * `#!lua`, makes a Redis Cluster refuse a script that touches a second hash slot. A single Redis server does not check.
  */
-export function defineScript<const Key extends string, const Arg extends string, Answer = void>(
-  source: ScriptSource<Key, Arg, Answer>,
-): Script<Key, Arg, Answer> {
-  const { name, kind, keys, args, lua } = source
-  // Without `answer`, `Answer` is void.
-  const { answer = () => undefined as Answer } = source
-  const locals = [...declare(keys, 'KEYS'), ...declare(args, 'ARGV')].join('\n')
-  const text = `${shebang(kind)}\n${locals}\n${lua}`
-  return { name: `bullpen:${name}`, numberOfKeys: keys.length, keys, args, lua: text, answer }
-}
-
-/** Returns a script that a `.lua` file holds (../store/scripts.ts). The file's header states the type of Redis's reply. */
 export function luaScript<Key extends string, Arg extends string, Answer>(
   source: Pick<Script<Key, Arg, Answer>, 'name' | 'keys' | 'args' | 'lua'>,
 ): Script<Key, Arg, Answer> {
@@ -75,11 +49,6 @@ export function luaScript<Key extends string, Arg extends string, Answer>(
 
 export function shebang(kind: ScriptKind): string {
   return `#!lua${FLAGS[kind]}`
-}
-
-function declare(names: readonly string[], table: 'KEYS' | 'ARGV'): string[] {
-  if (names.length === 0) return []
-  return [`local ${names.join(', ')} = ${names.map((_, i) => `${table}[${i + 1}]`).join(', ')}`]
 }
 
 type Values<Name extends string, Value> = Readonly<Record<Name, Value>>

@@ -29,84 +29,6 @@ end
 local function lane_priorities(base, name)
   return base .. 'lane-priorities:' .. name
 end
-local function lane_length(base, name)
-  return redis.call('LLEN', lane_list(base, name)) + redis.call('ZCARD', lane_priorities(base, name))
-end
-local function lane_head(base, name)
-  return redis.call('LINDEX', lane_list(base, name), -1) or redis.call('ZRANGE', lane_priorities(base, name), 0, 0)[1]
-end
-local function whole(number)
-  return string.format('%.0f', number)
-end
-local function micros()
-  local time = redis.call('TIME')
-  return time[1] * 1000000 + time[2]
-end
-local function millis()
-  return math.floor(micros() / 1000)
-end
-local NEEDS_MARK = '\\30'
-local JOINS_BEHIND = 0.125
-local LANE_PRIORITY_STEP = 0x100000000
-local NEWEST_OF_LANE = 250
-local function lane_keys(lane)
-  local name = lane_name(lane)
-  return name, lane_list(base, name), lane_priorities(base, name)
-end
-local function join_turns(name)
-  local first = redis.call('ZRANGE', base .. 'turns', 0, 0, 'WITHSCORES')
-  local time, others = unpack(redis.call('HMGET', base .. 'turn-state', 'time', 'pass'))
-  local pass = (first[2] or time) and math.max(first[2] or 0, time or 0) + JOINS_BEHIND or others or 0
-  redis.call('ZADD', base .. 'turns', 'NX', pass, name)
-end
-local function enter_lane(lane, id, priority, to_head)
-  local name, list, priorities = lane_keys(lane)
-  local state, was_empty = base .. 'turn-state', false
-  if priority > 0 then
-    was_empty = redis.call('EXISTS', list, priorities) == 0
-    local order = to_head and 0 or redis.call('HINCRBY', state, 'order', 1) % LANE_PRIORITY_STEP
-    redis.call('ZADD', priorities, whole(priority * LANE_PRIORITY_STEP + order), id)
-  else
-    was_empty = redis.call(to_head and 'RPUSH' or 'LPUSH', list, id) == 1 and redis.call('EXISTS', priorities) == 0
-  end
-  redis.call('HINCRBY', state, 'waiting', 1)
-  if not was_empty then
-    return false
-  end
-  redis.call('ZADD', base .. 'lanes', redis.call('HINCRBY', state, 'order', 1), name)
-  if redis.call('ZSCORE', base .. 'blocked-lanes', name) then
-    return redis.call('ZSCORE', base .. 'lane-times', name) and true or false
-  end
-  join_turns(name)
-  return true
-end
-local function resume_emptied(name)
-  local pass = string.find(name, NEEDS_MARK, 1, true) and redis.call('ZSCORE', base .. 'blocked-lanes', name)
-  if pass then
-    redis.call('ZREM', base .. 'blocked-lanes', name)
-    redis.call('ZREM', base .. 'lane-times', name)
-    redis.call('ZADD', base .. 'turns', pass, name)
-    redis.call('ZADD', base .. 'marker', '0', '0')
-  end
-end
-local function note_left_lane(name, count)
-  redis.call('HINCRBY', base .. 'turn-state', 'waiting', -count)
-  if redis.call('EXISTS', lane_list(base, name), lane_priorities(base, name)) == 0 then
-    redis.call('ZREM', base .. 'lanes', name)
-    resume_emptied(name)
-  end
-end
-local function leave_lane(lane, id)
-  local name, list, priorities = lane_keys(lane)
-  if redis.call('ZREM', priorities, id) == 0 then
-    local newest = redis.call('LPOS', list, id, 'MAXLEN', NEWEST_OF_LANE)
-    if redis.call('LREM', list, newest and 1 or -1, id) == 0 then
-      return false
-    end
-  end
-  note_left_lane(name, 1)
-  return true
-end
 local function block_lane(name, pass)
   redis.call('ZREM', base .. 'turns', name)
   redis.call('ZADD', base .. 'blocked-lanes', pass, name)
@@ -133,34 +55,15 @@ end
 local function key_need(key)
   return 'key:' .. key .. '=1'
 end
-local function read_features()
-  local state, limits, capacities = base .. 'turn-state', base .. 'key-limits', base .. 'capacities'
-  return redis.call('EXISTS', state, limits, limits, capacities, capacities, capacities, capacities)
+local function whole(number)
+  return string.format('%.0f', number)
 end
-local function read_obstacles(features)
-  local wait, prioritized = base .. 'wait', base .. 'prioritized'
-  local throttles, times, passes = base .. 'key-throttles', base .. 'lane-times', base .. 'key-passes'
-  local present = redis.call(
-    'EXISTS',
-    throttles,
-    times,
-    passes,
-    wait,
-    wait,
-    wait,
-    wait,
-    prioritized,
-    prioritized,
-    prioritized,
-    prioritized
-  )
-  local obstacles = { has_limits = features % 4 >= 2, is_counted = features >= 2, has_others = present >= 4 }
-  if present % 4 > 0 then
-    obstacles.has_times = redis.call('EXISTS', throttles, times) > 0
-    obstacles.has_throttles = obstacles.has_times and redis.call('EXISTS', throttles) == 1
-    obstacles.has_key_passes = redis.call('EXISTS', passes) == 1
-  end
-  return obstacles
+local function micros()
+  local time = redis.call('TIME')
+  return time[1] * 1000000 + time[2]
+end
+local function millis()
+  return math.floor(micros() / 1000)
 end
 local function limits_of_key(key)
   local own, default, own_rate, default_rate =
@@ -170,13 +73,12 @@ end
 local function active_of_key(key)
   return tonumber(redis.call('ZSCORE', base .. 'active-by-key', key)) or 0
 end
-local function count_key(key)
-  return tonumber(redis.call('ZINCRBY', base .. 'active-by-key', '1', key))
-end
-local function uncount_key(key)
-  if redis.call('ZINCRBY', base .. 'active-by-key', '-1', key) == '0' then
+local function count_key(key, by)
+  local count = tonumber(redis.call('ZINCRBY', base .. 'active-by-key', by, key))
+  if count == 0 then
     redis.call('ZREM', base .. 'active-by-key', key)
   end
+  return count
 end
 local function open_rate(key, stored)
   local max, per, burst = string.match(stored, '^(%d+)/(%d+)/(%d+)$')
@@ -198,12 +100,6 @@ local function count_start(rate)
   local life = math.max(1, math.ceil(rate.due - rate.now))
   redis.call('SET', base .. 'key-rate:' .. rate.key, string.format('%.3f', rate.due), 'PX', life)
 end
-local function throttle_key(key, ends_at)
-  local throttles = base .. 'key-throttles'
-  redis.call('ZREMRANGEBYSCORE', throttles, '-inf', whole(millis()))
-  redis.call('ZADD', throttles, 'GT', whole(ends_at), key)
-  redis.call('PEXPIREAT', throttles, redis.call('ZRANGE', throttles, -1, -1, 'WITHSCORES')[2])
-end
 local created_limiters
 local function limiters()
   if created_limiters then
@@ -218,62 +114,73 @@ local function limiters()
   local function used_of(limiter)
     return tonumber(redis.call('ZSCORE', base .. 'in-use', limiter)) or 0
   end
-  local function is_before(one, other)
-    for i = 1, math.min(#one, #other) do
-      local a, b = string.byte(one, i), string.byte(other, i)
-      if a ~= b then
-        return a < b
+local function is_before(one, other)
+  for i = 1, math.min(#one, #other) do
+    local a, b = string.byte(one, i), string.byte(other, i)
+    if a ~= b then
+      return a < b
+    end
+  end
+  return #one < #other
+end
+local function first_waiter(limiter)
+  local capacity, first, ticket = capacity_of(limiter), nil, nil
+  local needs = redis.call('ZRANGEBYLEX', base .. 'waited-needs', '[' .. limiter .. '=', '(' .. limiter .. '>')
+  for _, need in ipairs(needs) do
+    if not capacity or tonumber(string.match(need, '%d+$')) <= capacity then
+      local lane, score = unpack(redis.call('ZRANGE', base .. 'need-waiters:' .. need, 0, 0, 'WITHSCORES'))
+      local at = tonumber(score)
+      if lane and (not first or at < ticket or at == ticket and is_before(lane, first)) then
+        first, ticket = lane, at
       end
     end
-    return #one < #other
   end
-  local function first_waiter(limiter)
-    local capacity, first, ticket = capacity_of(limiter), nil, nil
-    local needs = redis.call('ZRANGEBYLEX', base .. 'waited-needs', '[' .. limiter .. '=', '(' .. limiter .. '>')
-    for _, need in ipairs(needs) do
-      if not capacity or tonumber(string.match(need, '%d+$')) <= capacity then
-        local lane, score = unpack(redis.call('ZRANGE', base .. 'need-waiters:' .. need, 0, 0, 'WITHSCORES'))
-        local at = tonumber(score)
-        if lane and (not first or at < ticket or at == ticket and is_before(lane, first)) then
-          first, ticket = lane, at
-        end
-      end
-    end
-    return first, ticket
+  return first, ticket
+end
+local function wake(limiter)
+  wake_lane(first_waiter(limiter))
+end
+local function leave(name, need)
+  local waiters = base .. 'need-waiters:' .. need
+  if redis.call('ZREM', waiters, name) == 0 then
+    return false
   end
-  local function wake(limiter)
-    wake_lane(first_waiter(limiter))
+  if redis.call('EXISTS', waiters) == 0 then
+    redis.call('ZREM', base .. 'waited-needs', need)
   end
-  local function leave(name, need)
-    local waiters = base .. 'need-waiters:' .. need
-    if redis.call('ZREM', waiters, name) == 0 then
-      return false
-    end
-    if redis.call('EXISTS', waiters) == 0 then
-      redis.call('ZREM', base .. 'waited-needs', need)
-    end
-    return true
+  return true
+end
+local function leave_key(name, key)
+  local has_left = leave(name, key_need(key))
+  if has_left then
+    wake_first(key_need(key))
   end
-  local function leave_key(name, key)
-    local has_left = leave(name, key_need(key))
-    if has_left then
-      wake_first(key_need(key))
-    end
-    return has_left
+  return has_left
+end
+local function leave_waiters(name, key, needs, kept)
+  if redis.call('EXISTS', base .. 'waited-needs') == 0 then
+    return false
   end
-  local function leave_waiters(name, key, needs, kept)
-    if redis.call('EXISTS', base .. 'waited-needs') == 0 then
-      return false
+  local has_left = false
+  for limiter, amount in each_need(needs) do
+    if limiter ~= kept and leave(name, limiter .. '=' .. amount) then
+      has_left = true
+      wake(limiter)
     end
-    local has_left = false
-    for limiter, amount in each_need(needs) do
-      if limiter ~= kept and leave(name, limiter .. '=' .. amount) then
-        has_left = true
-        wake(limiter)
-      end
-    end
-    return kept ~= 'key' and leave_key(name, key) or has_left
   end
+  return kept ~= 'key' and leave_key(name, key) or has_left
+end
+local function wait_for(name, refused, pass, time)
+  for _, need in ipairs(refused) do
+    redis.call('ZADD', base .. 'need-waiters:' .. need, 'NX', pass, name)
+    redis.call('ZADD', base .. 'waited-needs', '0', need)
+  end
+  block_lane(name, pass)
+  local state = base .. 'turn-state'
+  if time and time > (tonumber(redis.call('HGET', state, 'time')) or -1) then
+    redis.call('HSET', state, 'time', time)
+  end
+end
   local function refusals(name, key, needs, pass)
     local refused, time = nil, pass
     for limiter, amount in each_need(needs) do
@@ -297,17 +204,6 @@ local function limiters()
       leave_key(name, key)
     end
     return refused, time
-  end
-  local function wait_for(name, refused, pass, time)
-    for _, need in ipairs(refused) do
-      redis.call('ZADD', base .. 'need-waiters:' .. need, 'NX', pass, name)
-      redis.call('ZADD', base .. 'waited-needs', '0', need)
-    end
-    block_lane(name, pass)
-    local state = base .. 'turn-state'
-    if time and time > (tonumber(redis.call('HGET', state, 'time')) or -1) then
-      redis.call('HSET', state, 'time', time)
-    end
   end
   local function is_full(needs)
     for limiter, amount in each_need(needs) do
@@ -362,16 +258,13 @@ local function hold_places(id)
   end
   local key, needs = split_lane(lane_name(lane))
   if key ~= '' and redis.call('EXISTS', base .. 'key-limits') == 1 then
-    count_key(key)
+    count_key(key, 1)
   end
   if needs then
     limiters().take(needs)
   end
 end
-local function give_back(lane)
-  local key, needs = split_lane(lane_name(lane))
-  local features = read_features()
-  local has_limits = features % 4 >= 2
+local function give_back_places(key, needs, has_limits)
   local left = key ~= '' and has_limits and redis.call('ZADD', base .. 'active-by-key', 'XX', 'INCR', '-1', key)
   if left then
     if tonumber(left) <= 0 then
@@ -381,11 +274,9 @@ local function give_back(lane)
       resume_key(key)
     end
   end
-  if not needs then
-    return features
+  if needs then
+    limiters().give_back(needs)
   end
-  limiters().give_back(needs)
-  return nil
 end
 local function ticket_of(base, name, key, needs)
   local waiters = base .. 'need-waiters:'
@@ -502,16 +393,6 @@ end
 `
 
 export const ACTIVE_TASKS = `
-local function whole(number)
-  return string.format('%.0f', number)
-end
-local function micros()
-  local time = redis.call('TIME')
-  return time[1] * 1000000 + time[2]
-end
-local function millis()
-  return math.floor(micros() / 1000)
-end
 local function lane_name(field)
   return string.match(field, ' (.*)$')
 end
@@ -529,100 +410,6 @@ local function lane_list(base, name)
 end
 local function lane_priorities(base, name)
   return base .. 'lane-priorities:' .. name
-end
-local function lane_length(base, name)
-  return redis.call('LLEN', lane_list(base, name)) + redis.call('ZCARD', lane_priorities(base, name))
-end
-local function lane_head(base, name)
-  return redis.call('LINDEX', lane_list(base, name), -1) or redis.call('ZRANGE', lane_priorities(base, name), 0, 0)[1]
-end
-local NEEDS_MARK = '\\30'
-local JOINS_BEHIND = 0.125
-local LANE_PRIORITY_STEP = 0x100000000
-local NEWEST_OF_LANE = 250
-local function lane_keys(lane)
-  local name = lane_name(lane)
-  return name, lane_list(base, name), lane_priorities(base, name)
-end
-local function join_turns(name)
-  local first = redis.call('ZRANGE', base .. 'turns', 0, 0, 'WITHSCORES')
-  local time, others = unpack(redis.call('HMGET', base .. 'turn-state', 'time', 'pass'))
-  local pass = (first[2] or time) and math.max(first[2] or 0, time or 0) + JOINS_BEHIND or others or 0
-  redis.call('ZADD', base .. 'turns', 'NX', pass, name)
-end
-local function enter_lane(lane, id, priority, to_head)
-  local name, list, priorities = lane_keys(lane)
-  local state, was_empty = base .. 'turn-state', false
-  if priority > 0 then
-    was_empty = redis.call('EXISTS', list, priorities) == 0
-    local order = to_head and 0 or redis.call('HINCRBY', state, 'order', 1) % LANE_PRIORITY_STEP
-    redis.call('ZADD', priorities, whole(priority * LANE_PRIORITY_STEP + order), id)
-  else
-    was_empty = redis.call(to_head and 'RPUSH' or 'LPUSH', list, id) == 1 and redis.call('EXISTS', priorities) == 0
-  end
-  redis.call('HINCRBY', state, 'waiting', 1)
-  if not was_empty then
-    return false
-  end
-  redis.call('ZADD', base .. 'lanes', redis.call('HINCRBY', state, 'order', 1), name)
-  if redis.call('ZSCORE', base .. 'blocked-lanes', name) then
-    return redis.call('ZSCORE', base .. 'lane-times', name) and true or false
-  end
-  join_turns(name)
-  return true
-end
-local function resume_emptied(name)
-  local pass = string.find(name, NEEDS_MARK, 1, true) and redis.call('ZSCORE', base .. 'blocked-lanes', name)
-  if pass then
-    redis.call('ZREM', base .. 'blocked-lanes', name)
-    redis.call('ZREM', base .. 'lane-times', name)
-    redis.call('ZADD', base .. 'turns', pass, name)
-    redis.call('ZADD', base .. 'marker', '0', '0')
-  end
-end
-local function note_left_lane(name, count)
-  redis.call('HINCRBY', base .. 'turn-state', 'waiting', -count)
-  if redis.call('EXISTS', lane_list(base, name), lane_priorities(base, name)) == 0 then
-    redis.call('ZREM', base .. 'lanes', name)
-    resume_emptied(name)
-  end
-end
-local function leave_lane(lane, id)
-  local name, list, priorities = lane_keys(lane)
-  if redis.call('ZREM', priorities, id) == 0 then
-    local newest = redis.call('LPOS', list, id, 'MAXLEN', NEWEST_OF_LANE)
-    if redis.call('LREM', list, newest and 1 or -1, id) == 0 then
-      return false
-    end
-  end
-  note_left_lane(name, 1)
-  return true
-end
-local function block_lane(name, pass)
-  redis.call('ZREM', base .. 'turns', name)
-  redis.call('ZADD', base .. 'blocked-lanes', pass, name)
-end
-local function resume_lane(name, pass)
-  redis.call('ZREM', base .. 'blocked-lanes', name)
-  local first = redis.call('ZRANGE', base .. 'turns', 0, 0, 'WITHSCORES')
-  local time = redis.call('HGET', base .. 'turn-state', 'time')
-  redis.call('ZADD', base .. 'turns', math.max(pass, first[2] or 0, time or 0), name)
-  if redis.call('ZSCORE', base .. 'lanes', name) then
-    redis.call('ZADD', base .. 'marker', '0', '0')
-  end
-end
-local function wake_lane(name, ticket)
-  if name and redis.call('ZREM', base .. 'blocked-lanes', name) == 1 then
-    redis.call('ZADD', base .. 'turns', ticket, name)
-    redis.call('ZADD', base .. 'marker', '0', '0')
-  end
-end
-local function wake_first(need)
-  local first, ticket = unpack(redis.call('ZRANGE', base .. 'need-waiters:' .. need, 0, 0, 'WITHSCORES'))
-  wake_lane(first, ticket)
-end
-local function key_need(key)
-  return 'key:' .. key .. '=1'
 end
 local function read_features()
   local state, limits, capacities = base .. 'turn-state', base .. 'key-limits', base .. 'capacities'
@@ -651,7 +438,76 @@ local function read_obstacles(features)
     obstacles.has_throttles = obstacles.has_times and redis.call('EXISTS', throttles) == 1
     obstacles.has_key_passes = redis.call('EXISTS', passes) == 1
   end
+  obstacles.limits_lanes = obstacles.is_counted or obstacles.has_throttles or obstacles.has_key_passes
   return obstacles
+end
+local NEWEST_OF_LANE = 250
+local function note_left_lane(name, count)
+  redis.call('HINCRBY', base .. 'turn-state', 'waiting', -count)
+  if redis.call('EXISTS', lane_list(base, name), lane_priorities(base, name)) > 0 then
+    return
+  end
+  redis.call('ZREM', base .. 'lanes', name)
+  local pass = string.find(name, '\\30', 1, true) and redis.call('ZSCORE', base .. 'blocked-lanes', name)
+  if pass then
+    redis.call('ZREM', base .. 'blocked-lanes', name)
+    redis.call('ZREM', base .. 'lane-times', name)
+    redis.call('ZADD', base .. 'turns', pass, name)
+    redis.call('ZADD', base .. 'marker', '0', '0')
+  end
+end
+local function leave_lane(lane, id)
+  local name = lane_name(lane)
+  if redis.call('ZREM', lane_priorities(base, name), id) == 0 then
+    local list = lane_list(base, name)
+    local newest = redis.call('LPOS', list, id, 'MAXLEN', NEWEST_OF_LANE)
+    if redis.call('LREM', list, newest and 1 or -1, id) == 0 then
+      return false
+    end
+  end
+  note_left_lane(name, 1)
+  return true
+end
+local created_limited
+local function limited()
+  if created_limited then
+    return created_limited
+  end
+local function block_lane(name, pass)
+  redis.call('ZREM', base .. 'turns', name)
+  redis.call('ZADD', base .. 'blocked-lanes', pass, name)
+end
+local function resume_lane(name, pass)
+  redis.call('ZREM', base .. 'blocked-lanes', name)
+  local first = redis.call('ZRANGE', base .. 'turns', 0, 0, 'WITHSCORES')
+  local time = redis.call('HGET', base .. 'turn-state', 'time')
+  redis.call('ZADD', base .. 'turns', math.max(pass, first[2] or 0, time or 0), name)
+  if redis.call('ZSCORE', base .. 'lanes', name) then
+    redis.call('ZADD', base .. 'marker', '0', '0')
+  end
+end
+local function wake_lane(name, ticket)
+  if name and redis.call('ZREM', base .. 'blocked-lanes', name) == 1 then
+    redis.call('ZADD', base .. 'turns', ticket, name)
+    redis.call('ZADD', base .. 'marker', '0', '0')
+  end
+end
+local function wake_first(need)
+  local first, ticket = unpack(redis.call('ZRANGE', base .. 'need-waiters:' .. need, 0, 0, 'WITHSCORES'))
+  wake_lane(first, ticket)
+end
+local function key_need(key)
+  return 'key:' .. key .. '=1'
+end
+local function whole(number)
+  return string.format('%.0f', number)
+end
+local function micros()
+  local time = redis.call('TIME')
+  return time[1] * 1000000 + time[2]
+end
+local function millis()
+  return math.floor(micros() / 1000)
 end
 local function limits_of_key(key)
   local own, default, own_rate, default_rate =
@@ -661,13 +517,12 @@ end
 local function active_of_key(key)
   return tonumber(redis.call('ZSCORE', base .. 'active-by-key', key)) or 0
 end
-local function count_key(key)
-  return tonumber(redis.call('ZINCRBY', base .. 'active-by-key', '1', key))
-end
-local function uncount_key(key)
-  if redis.call('ZINCRBY', base .. 'active-by-key', '-1', key) == '0' then
+local function count_key(key, by)
+  local count = tonumber(redis.call('ZINCRBY', base .. 'active-by-key', by, key))
+  if count == 0 then
     redis.call('ZREM', base .. 'active-by-key', key)
   end
+  return count
 end
 local function open_rate(key, stored)
   local max, per, burst = string.match(stored, '^(%d+)/(%d+)/(%d+)$')
@@ -689,12 +544,6 @@ local function count_start(rate)
   local life = math.max(1, math.ceil(rate.due - rate.now))
   redis.call('SET', base .. 'key-rate:' .. rate.key, string.format('%.3f', rate.due), 'PX', life)
 end
-local function throttle_key(key, ends_at)
-  local throttles = base .. 'key-throttles'
-  redis.call('ZREMRANGEBYSCORE', throttles, '-inf', whole(millis()))
-  redis.call('ZADD', throttles, 'GT', whole(ends_at), key)
-  redis.call('PEXPIREAT', throttles, redis.call('ZRANGE', throttles, -1, -1, 'WITHSCORES')[2])
-end
 local created_limiters
 local function limiters()
   if created_limiters then
@@ -709,62 +558,73 @@ local function limiters()
   local function used_of(limiter)
     return tonumber(redis.call('ZSCORE', base .. 'in-use', limiter)) or 0
   end
-  local function is_before(one, other)
-    for i = 1, math.min(#one, #other) do
-      local a, b = string.byte(one, i), string.byte(other, i)
-      if a ~= b then
-        return a < b
+local function is_before(one, other)
+  for i = 1, math.min(#one, #other) do
+    local a, b = string.byte(one, i), string.byte(other, i)
+    if a ~= b then
+      return a < b
+    end
+  end
+  return #one < #other
+end
+local function first_waiter(limiter)
+  local capacity, first, ticket = capacity_of(limiter), nil, nil
+  local needs = redis.call('ZRANGEBYLEX', base .. 'waited-needs', '[' .. limiter .. '=', '(' .. limiter .. '>')
+  for _, need in ipairs(needs) do
+    if not capacity or tonumber(string.match(need, '%d+$')) <= capacity then
+      local lane, score = unpack(redis.call('ZRANGE', base .. 'need-waiters:' .. need, 0, 0, 'WITHSCORES'))
+      local at = tonumber(score)
+      if lane and (not first or at < ticket or at == ticket and is_before(lane, first)) then
+        first, ticket = lane, at
       end
     end
-    return #one < #other
   end
-  local function first_waiter(limiter)
-    local capacity, first, ticket = capacity_of(limiter), nil, nil
-    local needs = redis.call('ZRANGEBYLEX', base .. 'waited-needs', '[' .. limiter .. '=', '(' .. limiter .. '>')
-    for _, need in ipairs(needs) do
-      if not capacity or tonumber(string.match(need, '%d+$')) <= capacity then
-        local lane, score = unpack(redis.call('ZRANGE', base .. 'need-waiters:' .. need, 0, 0, 'WITHSCORES'))
-        local at = tonumber(score)
-        if lane and (not first or at < ticket or at == ticket and is_before(lane, first)) then
-          first, ticket = lane, at
-        end
-      end
-    end
-    return first, ticket
+  return first, ticket
+end
+local function wake(limiter)
+  wake_lane(first_waiter(limiter))
+end
+local function leave(name, need)
+  local waiters = base .. 'need-waiters:' .. need
+  if redis.call('ZREM', waiters, name) == 0 then
+    return false
   end
-  local function wake(limiter)
-    wake_lane(first_waiter(limiter))
+  if redis.call('EXISTS', waiters) == 0 then
+    redis.call('ZREM', base .. 'waited-needs', need)
   end
-  local function leave(name, need)
-    local waiters = base .. 'need-waiters:' .. need
-    if redis.call('ZREM', waiters, name) == 0 then
-      return false
-    end
-    if redis.call('EXISTS', waiters) == 0 then
-      redis.call('ZREM', base .. 'waited-needs', need)
-    end
-    return true
+  return true
+end
+local function leave_key(name, key)
+  local has_left = leave(name, key_need(key))
+  if has_left then
+    wake_first(key_need(key))
   end
-  local function leave_key(name, key)
-    local has_left = leave(name, key_need(key))
-    if has_left then
-      wake_first(key_need(key))
-    end
-    return has_left
+  return has_left
+end
+local function leave_waiters(name, key, needs, kept)
+  if redis.call('EXISTS', base .. 'waited-needs') == 0 then
+    return false
   end
-  local function leave_waiters(name, key, needs, kept)
-    if redis.call('EXISTS', base .. 'waited-needs') == 0 then
-      return false
+  local has_left = false
+  for limiter, amount in each_need(needs) do
+    if limiter ~= kept and leave(name, limiter .. '=' .. amount) then
+      has_left = true
+      wake(limiter)
     end
-    local has_left = false
-    for limiter, amount in each_need(needs) do
-      if limiter ~= kept and leave(name, limiter .. '=' .. amount) then
-        has_left = true
-        wake(limiter)
-      end
-    end
-    return kept ~= 'key' and leave_key(name, key) or has_left
   end
+  return kept ~= 'key' and leave_key(name, key) or has_left
+end
+local function wait_for(name, refused, pass, time)
+  for _, need in ipairs(refused) do
+    redis.call('ZADD', base .. 'need-waiters:' .. need, 'NX', pass, name)
+    redis.call('ZADD', base .. 'waited-needs', '0', need)
+  end
+  block_lane(name, pass)
+  local state = base .. 'turn-state'
+  if time and time > (tonumber(redis.call('HGET', state, 'time')) or -1) then
+    redis.call('HSET', state, 'time', time)
+  end
+end
   local function refusals(name, key, needs, pass)
     local refused, time = nil, pass
     for limiter, amount in each_need(needs) do
@@ -788,17 +648,6 @@ local function limiters()
       leave_key(name, key)
     end
     return refused, time
-  end
-  local function wait_for(name, refused, pass, time)
-    for _, need in ipairs(refused) do
-      redis.call('ZADD', base .. 'need-waiters:' .. need, 'NX', pass, name)
-      redis.call('ZADD', base .. 'waited-needs', '0', need)
-    end
-    block_lane(name, pass)
-    local state = base .. 'turn-state'
-    if time and time > (tonumber(redis.call('HGET', state, 'time')) or -1) then
-      redis.call('HSET', state, 'time', time)
-    end
   end
   local function is_full(needs)
     for limiter, amount in each_need(needs) do
@@ -853,16 +702,13 @@ local function hold_places(id)
   end
   local key, needs = split_lane(lane_name(lane))
   if key ~= '' and redis.call('EXISTS', base .. 'key-limits') == 1 then
-    count_key(key)
+    count_key(key, 1)
   end
   if needs then
     limiters().take(needs)
   end
 end
-local function give_back(lane)
-  local key, needs = split_lane(lane_name(lane))
-  local features = read_features()
-  local has_limits = features % 4 >= 2
+local function give_back_places(key, needs, has_limits)
   local left = key ~= '' and has_limits and redis.call('ZADD', base .. 'active-by-key', 'XX', 'INCR', '-1', key)
   if left then
     if tonumber(left) <= 0 then
@@ -872,582 +718,9 @@ local function give_back(lane)
       resume_key(key)
     end
   end
-  if not needs then
-    return features
-  end
-  limiters().give_back(needs)
-  return nil
-end
-`
-
-export const ATTEMPT_RECORDS = `
-local function decode_json(text)
-  return cjson.decode((string.gsub(text, '\\\\u[dD][89a-fA-F]%x%x', '\\\\ufffd')))
-end
-local MAX_ATTEMPT_RECORDS = 10
-local function read_stacks(job)
-  local stored = redis.call('HGET', job, 'stacktrace')
-  local stacks = stored and decode_json(stored) or {}
-  local newest = stacks[#stacks]
-  return stacks, type(newest) == 'string' and tonumber(string.match(newest, '^[^\\n]*"endedAt":(%d+)')) or 0
-end
-local function append_stack(job, stacks, stack)
-  while #stacks >= MAX_ATTEMPT_RECORDS do
-    table.remove(stacks, 1)
-  end
-  stacks[#stacks + 1] = stack
-  redis.call('HSET', job, 'stacktrace', cjson.encode(stacks))
-end
-local function record_lost_attempt(job, at)
-  local starts, attempts, begun, worker = unpack(redis.call('HMGET', job, 'ats', 'atm', 'processedOn', 'pb'))
-  local record = string.format(
-    '{"fencingToken":%s,"attempt":%d,"counted":false,"state":"RECOVER_ERR","reason":"process_lost","message":"the worker was lost",'
-      .. '"worker":%s,"startedAt":%s,"endedAt":%s}',
-    starts or '0',
-    tonumber(attempts or '0') + 1,
-    cjson.encode(worker or 'unknown'),
-    begun or at,
-    at
-  )
-  append_stack(job, (read_stacks(job)), record .. '\\nRECOVER_ERR (process_lost): the worker was lost')
-end
-`
-
-export const BREAKERS = `
-local BUCKETS, OPEN_JITTER, ROUNDING = 10, 0.1, 1e-9
-local function new_breaker(now)
-  return { state = 'closed', mode = 'auto', generation = 0, since = now, buckets = {} }
-end
-local function next_breaker(breaker, state, now)
-  return { state = state, mode = breaker.mode, generation = breaker.generation + 1, since = now }
-end
-local function half_opened(breaker, at)
-  local after = next_breaker(breaker, 'half_open', at)
-  after.from, after.openings = after.generation, breaker.openings
-  after.started, after['until'], after.succeeded = 0, 'none', 0
-  return after
-end
-local function closed(breaker, now)
-  local after = next_breaker(breaker, 'closed', now)
-  after.buckets = {}
-  return after
-end
-local function open_ms(openings, settings)
-  return math.min(settings.openMs * 2 ^ (openings - 1), settings.maxOpenMs)
-end
-local function opened(breaker, openings, now, settings, random)
-  local after = next_breaker(breaker, 'open', now)
-  after['until'] = now + math.ceil(open_ms(openings, settings) * (1 + OPEN_JITTER * random))
-  after.openings = openings
-  return after
-end
-local function has_passed(ends_at, now, settings)
-  return ends_at <= now or ends_at - now > settings.maxOpenMs * (1 + OPEN_JITTER) + 1
-end
-local function advance(breaker, now, settings)
-  local ends_at = breaker['until']
-  if not ends_at or ends_at == 'none' or not has_passed(ends_at, now, settings) then
-    return breaker
-  end
-  if breaker.state == 'open' then
-    return half_opened(breaker, math.min(ends_at, now))
-  end
-  breaker.generation, breaker.started, breaker['until'] = breaker.generation + 1, 0, 'none'
-  return breaker
-end
-local function breaker_starts_at(breaker, now, settings)
-  local current = advance(breaker, now, settings)
-  local is_probed = current.state == 'half_open' and current.started < settings.probes
-  return (current.state == 'closed' or is_probed) and now or current['until']
-end
-local function admit_start(breaker, now, settings)
-  local current = advance(breaker, now, settings)
-  if current.state == 'half_open' then
-    if current['until'] == 'none' then
-      current['until'] = now + open_ms(current.openings, settings)
-    end
-    current.started = current.started + 1
-  end
-  return current
-end
-local function count_call(breaker, call, now, settings)
-  local length = math.ceil(settings.windowMs / BUCKETS)
-  local current = math.floor(now / length) * length
-  local name = string.format('%.0f', current)
-  local own = breaker.buckets[name] or { 0, 0, 0 }
-  local kept, calls, failures, slow = {}, 0, 0, 0
-  kept[name] = { own[1] + 1, own[2] + (call.failed and 1 or 0), own[3] + (call.slow and 1 or 0) }
-  for at, bucket in pairs(breaker.buckets) do
-    local is_in_window = tonumber(at) <= current and tonumber(at) > current - BUCKETS * length
-    kept[at] = kept[at] or is_in_window and bucket or nil
-  end
-  for _, bucket in pairs(kept) do
-    calls, failures, slow = calls + bucket[1], failures + bucket[2], slow + bucket[3]
-  end
-  breaker.buckets = kept
-  return calls >= settings.minimumCalls
-    and (failures / calls >= settings.failureRate - ROUNDING or slow / calls >= settings.slowCallRate - ROUNDING)
-end
-local function record_call(breaker, call, now, settings, random)
-  if breaker.state == 'closed' and call.generation == breaker.generation then
-    local is_exceeded = count_call(breaker, call, now, settings)
-    return is_exceeded and breaker.mode == 'auto' and opened(breaker, 1, now, settings, random) or breaker
-  end
-  if breaker.state ~= 'half_open' or call.generation < breaker.from then
-    return nil
-  end
-  if call.failed or call.slow then
-    return opened(breaker, breaker.openings + 1, now, settings, random)
-  end
-  breaker.succeeded = breaker.succeeded + 1
-  return breaker.succeeded >= settings.probes and closed(breaker, now) or breaker
-end
-local function with_mode(breaker, mode, now)
-  breaker.mode = mode
-  if mode == 'open' then
-    local after = next_breaker(breaker, 'open', now)
-    after['until'], after.openings = 'none', breaker.openings or 1
-    return after
-  end
-  if mode == 'closed' then
-    return breaker.state == 'closed' and breaker or closed(breaker, now)
-  end
-  return breaker.state == 'open' and half_opened(breaker, now) or breaker
-end
-local function read_breaker(service)
-  local stored = redis.call('HGET', base .. 'breakers', service)
-  return stored and cjson.decode(stored)
-end
-local function store_breaker(service, stored)
-  redis.call('HSET', base .. 'breakers', service, cjson.encode(stored))
-end
-local function write_breaker(service, stored)
-  store_breaker(service, stored)
-  set_gate(service, breaker_starts_at(stored.breaker, now, stored.settings))
-end
-local function define_breaker(service, settings)
-  local stored = read_breaker(service) or { breaker = new_breaker(now) }
-  stored.settings = cjson.decode(settings)
-  write_breaker(service, stored)
-end
-local function set_breaker(service, mode, by, settings)
-  local stored = read_breaker(service) or { breaker = new_breaker(now), settings = cjson.decode(settings) }
-  if stored.breaker.mode ~= mode then
-    local after = with_mode(stored.breaker, mode, now)
-    write_breaker(service, { breaker = after, settings = stored.settings, setBy = { by = by, at = now } })
-  end
-end
-local function remove_breaker(service)
-  redis.call('HDEL', base .. 'breakers', service)
-  set_gate(service, now)
-end
-local function refresh_breaker(service)
-  local stored = read_breaker(service)
-  set_gate(service, stored and breaker_starts_at(stored.breaker, now, stored.settings) or now)
-end
-local function admit_to(service)
-  local stored = read_breaker(service)
-  if not stored then
-    return 0
-  end
-  stored.breaker = admit_start(stored.breaker, now, stored.settings)
-  if stored.breaker.state == 'half_open' then
-    write_breaker(service, stored)
-  end
-  return stored.breaker.generation
-end
-local function record_breaker_call(service, call, random)
-  local stored = read_breaker(service)
-  local was_closed = stored and stored.breaker.state == 'closed'
-  local after = stored and record_call(stored.breaker, call, now, stored.settings, random)
-  if not after then
-    return
-  end
-  stored.breaker = after
-  if was_closed and after.state == 'closed' then
-    store_breaker(service, stored)
-  else
-    write_breaker(service, stored)
-  end
-end
-`
-
-export const CANDIDATES = `
-local function whole(number)
-  return string.format('%.0f', number)
-end
-local function micros()
-  local time = redis.call('TIME')
-  return time[1] * 1000000 + time[2]
-end
-local function millis()
-  return math.floor(micros() / 1000)
-end
-local function lane_name(field)
-  return string.match(field, ' (.*)$')
-end
-local function lane_weight(field)
-  return tonumber(string.match(field, '^%S+'))
-end
-local function split_lane(name)
-  if not string.find(name, '\\30', 1, true) then
-    return name, nil
-  end
-  return string.match(name, '^(.*)\\30([^\\30]*)$')
-end
-local function lane_list(base, name)
-  return base .. 'lane:' .. name
-end
-local function lane_priorities(base, name)
-  return base .. 'lane-priorities:' .. name
-end
-local function lane_length(base, name)
-  return redis.call('LLEN', lane_list(base, name)) + redis.call('ZCARD', lane_priorities(base, name))
-end
-local function lane_head(base, name)
-  return redis.call('LINDEX', lane_list(base, name), -1) or redis.call('ZRANGE', lane_priorities(base, name), 0, 0)[1]
-end
-local NEEDS_MARK = '\\30'
-local JOINS_BEHIND = 0.125
-local LANE_PRIORITY_STEP = 0x100000000
-local NEWEST_OF_LANE = 250
-local function lane_keys(lane)
-  local name = lane_name(lane)
-  return name, lane_list(base, name), lane_priorities(base, name)
-end
-local function join_turns(name)
-  local first = redis.call('ZRANGE', base .. 'turns', 0, 0, 'WITHSCORES')
-  local time, others = unpack(redis.call('HMGET', base .. 'turn-state', 'time', 'pass'))
-  local pass = (first[2] or time) and math.max(first[2] or 0, time or 0) + JOINS_BEHIND or others or 0
-  redis.call('ZADD', base .. 'turns', 'NX', pass, name)
-end
-local function enter_lane(lane, id, priority, to_head)
-  local name, list, priorities = lane_keys(lane)
-  local state, was_empty = base .. 'turn-state', false
-  if priority > 0 then
-    was_empty = redis.call('EXISTS', list, priorities) == 0
-    local order = to_head and 0 or redis.call('HINCRBY', state, 'order', 1) % LANE_PRIORITY_STEP
-    redis.call('ZADD', priorities, whole(priority * LANE_PRIORITY_STEP + order), id)
-  else
-    was_empty = redis.call(to_head and 'RPUSH' or 'LPUSH', list, id) == 1 and redis.call('EXISTS', priorities) == 0
-  end
-  redis.call('HINCRBY', state, 'waiting', 1)
-  if not was_empty then
-    return false
-  end
-  redis.call('ZADD', base .. 'lanes', redis.call('HINCRBY', state, 'order', 1), name)
-  if redis.call('ZSCORE', base .. 'blocked-lanes', name) then
-    return redis.call('ZSCORE', base .. 'lane-times', name) and true or false
-  end
-  join_turns(name)
-  return true
-end
-local function resume_emptied(name)
-  local pass = string.find(name, NEEDS_MARK, 1, true) and redis.call('ZSCORE', base .. 'blocked-lanes', name)
-  if pass then
-    redis.call('ZREM', base .. 'blocked-lanes', name)
-    redis.call('ZREM', base .. 'lane-times', name)
-    redis.call('ZADD', base .. 'turns', pass, name)
-    redis.call('ZADD', base .. 'marker', '0', '0')
-  end
-end
-local function note_left_lane(name, count)
-  redis.call('HINCRBY', base .. 'turn-state', 'waiting', -count)
-  if redis.call('EXISTS', lane_list(base, name), lane_priorities(base, name)) == 0 then
-    redis.call('ZREM', base .. 'lanes', name)
-    resume_emptied(name)
-  end
-end
-local function leave_lane(lane, id)
-  local name, list, priorities = lane_keys(lane)
-  if redis.call('ZREM', priorities, id) == 0 then
-    local newest = redis.call('LPOS', list, id, 'MAXLEN', NEWEST_OF_LANE)
-    if redis.call('LREM', list, newest and 1 or -1, id) == 0 then
-      return false
-    end
-  end
-  note_left_lane(name, 1)
-  return true
-end
-local function block_lane(name, pass)
-  redis.call('ZREM', base .. 'turns', name)
-  redis.call('ZADD', base .. 'blocked-lanes', pass, name)
-end
-local function resume_lane(name, pass)
-  redis.call('ZREM', base .. 'blocked-lanes', name)
-  local first = redis.call('ZRANGE', base .. 'turns', 0, 0, 'WITHSCORES')
-  local time = redis.call('HGET', base .. 'turn-state', 'time')
-  redis.call('ZADD', base .. 'turns', math.max(pass, first[2] or 0, time or 0), name)
-  if redis.call('ZSCORE', base .. 'lanes', name) then
-    redis.call('ZADD', base .. 'marker', '0', '0')
-  end
-end
-local function wake_lane(name, ticket)
-  if name and redis.call('ZREM', base .. 'blocked-lanes', name) == 1 then
-    redis.call('ZADD', base .. 'turns', ticket, name)
-    redis.call('ZADD', base .. 'marker', '0', '0')
-  end
-end
-local function wake_first(need)
-  local first, ticket = unpack(redis.call('ZRANGE', base .. 'need-waiters:' .. need, 0, 0, 'WITHSCORES'))
-  wake_lane(first, ticket)
-end
-local function key_need(key)
-  return 'key:' .. key .. '=1'
-end
-local function read_features()
-  local state, limits, capacities = base .. 'turn-state', base .. 'key-limits', base .. 'capacities'
-  return redis.call('EXISTS', state, limits, limits, capacities, capacities, capacities, capacities)
-end
-local function read_obstacles(features)
-  local wait, prioritized = base .. 'wait', base .. 'prioritized'
-  local throttles, times, passes = base .. 'key-throttles', base .. 'lane-times', base .. 'key-passes'
-  local present = redis.call(
-    'EXISTS',
-    throttles,
-    times,
-    passes,
-    wait,
-    wait,
-    wait,
-    wait,
-    prioritized,
-    prioritized,
-    prioritized,
-    prioritized
-  )
-  local obstacles = { has_limits = features % 4 >= 2, is_counted = features >= 2, has_others = present >= 4 }
-  if present % 4 > 0 then
-    obstacles.has_times = redis.call('EXISTS', throttles, times) > 0
-    obstacles.has_throttles = obstacles.has_times and redis.call('EXISTS', throttles) == 1
-    obstacles.has_key_passes = redis.call('EXISTS', passes) == 1
-  end
-  return obstacles
-end
-local function limits_of_key(key)
-  local own, default, own_rate, default_rate =
-    unpack(redis.call('HMGET', base .. 'key-limits', 'concurrency:' .. key, 'concurrency', 'rate:' .. key, 'rate'))
-  return tonumber(own or default), own_rate or default_rate, own, own_rate
-end
-local function active_of_key(key)
-  return tonumber(redis.call('ZSCORE', base .. 'active-by-key', key)) or 0
-end
-local function count_key(key)
-  return tonumber(redis.call('ZINCRBY', base .. 'active-by-key', '1', key))
-end
-local function uncount_key(key)
-  if redis.call('ZINCRBY', base .. 'active-by-key', '-1', key) == '0' then
-    redis.call('ZREM', base .. 'active-by-key', key)
-  end
-end
-local function open_rate(key, stored)
-  local max, per, burst = string.match(stored, '^(%d+)/(%d+)/(%d+)$')
-  local now, interval = micros() / 1000, per / max
-  local early = interval * (burst - 1)
-  local due = tonumber(redis.call('GET', base .. 'key-rate:' .. key)) or now
-  if due > now + early + interval + 1 then
-    due = now + early
-  end
-  return { key = key, now = now, interval = interval, early = early, due = due }
-end
-local function key_starts_at(key, rate, has_throttles)
-  local starts_at = rate and rate.due - rate.early > rate.now and math.ceil(rate.due - rate.early) or nil
-  local ends_at = has_throttles and tonumber(redis.call('ZSCORE', base .. 'key-throttles', key))
-  return ends_at and ends_at > math.max(micros() / 1000, starts_at or 0) and ends_at or starts_at
-end
-local function count_start(rate)
-  rate.due = math.max(rate.due, rate.now) + rate.interval
-  local life = math.max(1, math.ceil(rate.due - rate.now))
-  redis.call('SET', base .. 'key-rate:' .. rate.key, string.format('%.3f', rate.due), 'PX', life)
-end
-local function throttle_key(key, ends_at)
-  local throttles = base .. 'key-throttles'
-  redis.call('ZREMRANGEBYSCORE', throttles, '-inf', whole(millis()))
-  redis.call('ZADD', throttles, 'GT', whole(ends_at), key)
-  redis.call('PEXPIREAT', throttles, redis.call('ZRANGE', throttles, -1, -1, 'WITHSCORES')[2])
-end
-local created_limiters
-local function limiters()
-  if created_limiters then
-    return created_limiters
-  end
-  local function each_need(needs)
-    return string.gmatch(needs, '([^,]+)=(%d+)')
-  end
-  local function capacity_of(limiter)
-    return tonumber(redis.call('HGET', base .. 'capacities', limiter))
-  end
-  local function used_of(limiter)
-    return tonumber(redis.call('ZSCORE', base .. 'in-use', limiter)) or 0
-  end
-  local function is_before(one, other)
-    for i = 1, math.min(#one, #other) do
-      local a, b = string.byte(one, i), string.byte(other, i)
-      if a ~= b then
-        return a < b
-      end
-    end
-    return #one < #other
-  end
-  local function first_waiter(limiter)
-    local capacity, first, ticket = capacity_of(limiter), nil, nil
-    local needs = redis.call('ZRANGEBYLEX', base .. 'waited-needs', '[' .. limiter .. '=', '(' .. limiter .. '>')
-    for _, need in ipairs(needs) do
-      if not capacity or tonumber(string.match(need, '%d+$')) <= capacity then
-        local lane, score = unpack(redis.call('ZRANGE', base .. 'need-waiters:' .. need, 0, 0, 'WITHSCORES'))
-        local at = tonumber(score)
-        if lane and (not first or at < ticket or at == ticket and is_before(lane, first)) then
-          first, ticket = lane, at
-        end
-      end
-    end
-    return first, ticket
-  end
-  local function wake(limiter)
-    wake_lane(first_waiter(limiter))
-  end
-  local function leave(name, need)
-    local waiters = base .. 'need-waiters:' .. need
-    if redis.call('ZREM', waiters, name) == 0 then
-      return false
-    end
-    if redis.call('EXISTS', waiters) == 0 then
-      redis.call('ZREM', base .. 'waited-needs', need)
-    end
-    return true
-  end
-  local function leave_key(name, key)
-    local has_left = leave(name, key_need(key))
-    if has_left then
-      wake_first(key_need(key))
-    end
-    return has_left
-  end
-  local function leave_waiters(name, key, needs, kept)
-    if redis.call('EXISTS', base .. 'waited-needs') == 0 then
-      return false
-    end
-    local has_left = false
-    for limiter, amount in each_need(needs) do
-      if limiter ~= kept and leave(name, limiter .. '=' .. amount) then
-        has_left = true
-        wake(limiter)
-      end
-    end
-    return kept ~= 'key' and leave_key(name, key) or has_left
-  end
-  local function refusals(name, key, needs, pass)
-    local refused, time = nil, pass
-    for limiter, amount in each_need(needs) do
-      local capacity, need = capacity_of(limiter), limiter .. '=' .. amount
-      if capacity and tonumber(amount) > capacity then
-        leave_waiters(name, key, needs, limiter)
-        return { need }
-      end
-      local first, ticket
-      if capacity then
-        first, ticket = first_waiter(limiter)
-      end
-      local is_behind = first and first ~= name and (ticket < pass or ticket == pass and is_before(first, name))
-      if is_behind or capacity and used_of(limiter) + amount > capacity then
-        refused = refused or {}
-        refused[#refused + 1] = need
-        time = first and math.min(time, ticket) or time
-      end
-    end
-    if refused then
-      leave_key(name, key)
-    end
-    return refused, time
-  end
-  local function wait_for(name, refused, pass, time)
-    for _, need in ipairs(refused) do
-      redis.call('ZADD', base .. 'need-waiters:' .. need, 'NX', pass, name)
-      redis.call('ZADD', base .. 'waited-needs', '0', need)
-    end
-    block_lane(name, pass)
-    local state = base .. 'turn-state'
-    if time and time > (tonumber(redis.call('HGET', state, 'time')) or -1) then
-      redis.call('HSET', state, 'time', time)
-    end
-  end
-  local function is_full(needs)
-    for limiter, amount in each_need(needs) do
-      local capacity = capacity_of(limiter)
-      if capacity and used_of(limiter) + amount > capacity then
-        return true
-      end
-    end
-    return false
-  end
-  local function take(needs)
-    for limiter, amount in each_need(needs) do
-      if string.sub(limiter, 1, 8) ~= 'service:' and redis.call('HEXISTS', base .. 'capacities', limiter) == 1 then
-        redis.call('ZINCRBY', base .. 'in-use', amount, limiter)
-      end
-    end
-  end
-  local function give_back(needs)
-    for limiter, amount in each_need(needs) do
-      local left = redis.call('ZADD', base .. 'in-use', 'XX', 'INCR', '-' .. amount, limiter)
-      if left then
-        if tonumber(left) <= 0 then
-          redis.call('ZREM', base .. 'in-use', limiter)
-        end
-        wake(limiter)
-      end
-    end
-  end
-  created_limiters = {
-    refusals = refusals,
-    wait_for = wait_for,
-    leave_waiters = leave_waiters,
-    is_full = is_full,
-    take = take,
-    give_back = give_back,
-    wake = wake,
-    each_need = each_need,
-  }
-  return created_limiters
-end
-local function resume_key(key)
-  local pass = redis.call('ZSCORE', base .. 'blocked-lanes', key)
-  if pass and not redis.call('ZSCORE', base .. 'lane-times', key) then
-    resume_lane(key, pass)
-  end
-  wake_first(key_need(key))
-end
-local function hold_places(id)
-  local lane = redis.call('HGET', base .. id, 'lane')
-  if not lane then
-    return
-  end
-  local key, needs = split_lane(lane_name(lane))
-  if key ~= '' and redis.call('EXISTS', base .. 'key-limits') == 1 then
-    count_key(key)
-  end
   if needs then
-    limiters().take(needs)
+    limiters().give_back(needs)
   end
-end
-local function give_back(lane)
-  local key, needs = split_lane(lane_name(lane))
-  local features = read_features()
-  local has_limits = features % 4 >= 2
-  local left = key ~= '' and has_limits and redis.call('ZADD', base .. 'active-by-key', 'XX', 'INCR', '-1', key)
-  if left then
-    if tonumber(left) <= 0 then
-      redis.call('ZREM', base .. 'active-by-key', key)
-    end
-    if redis.call('EXISTS', base .. 'blocked-lanes', base .. 'waited-needs') > 0 then
-      resume_key(key)
-    end
-  end
-  if not needs then
-    return features
-  end
-  limiters().give_back(needs)
-  return nil
 end
 local created_gates
 local function gates()
@@ -1725,75 +998,46 @@ local function open_turn(name, pass, obstacles)
   local turn = read_lane(name, obstacles)
   turn.pass = pass
   if obstacles.has_limits and turn.key ~= '' and not turn.starts_at then
-    turn.active = count_key(turn.key)
+    turn.active = count_key(turn.key, 1)
   end
   turn.is_limited = turn.needs and (obstacles.is_counted or redis.call('EXISTS', base .. 'waited-needs') == 1)
   return turn
 end
-local function uncount_turn(turn)
-  if turn.active then
-    uncount_key(turn.key)
-  end
-end
-local function block_until(turn, pass, time)
-  block_lane(turn.name, pass)
-  redis.call('HSET', base .. 'turn-state', 'time', time)
-  if turn.starts_at then
-    redis.call('ZADD', base .. 'lane-times', whole(turn.starts_at), turn.name)
-  end
-end
 local function wait_for_key(turn, pass, time)
-  limiters().wait_for(turn.name, { key_need(turn.key) }, pass, time)
+  local name, starts_at = turn.name, turn.starts_at
+  if turn.is_limited and not starts_at then
+    return limiters().wait_for(name, { key_need(turn.key) }, pass, time)
+  end
+  block_lane(name, pass)
+  redis.call('HSET', base .. 'turn-state', 'time', time or pass)
+  if starts_at then
+    redis.call('ZADD', base .. 'lane-times', whole(starts_at), name)
+  end
 end
 local function holds_up(turn)
   local name, key, needs, pass = turn.name, turn.key, turn.needs, turn.pass
   local is_at_limit = turn.starts_at or turn.limit and turn.active > turn.limit
-  if turn.is_limited then
-    if not redis.call('ZSCORE', base .. 'lanes', name) then
-      return false
-    end
-    if not is_at_limit then
-      local refused, time = limiters().refusals(name, key, needs, pass)
-      if refused then
-        limiters().wait_for(name, refused, pass, time)
-        if string.find(refused[1], '^service:') then
-          gates().note(refused[1])
-        end
-      end
-      return refused ~= nil
-    end
-    limiters().leave_waiters(name, key, needs, not turn.starts_at and 'key' or nil)
-    if not turn.starts_at then
-      wait_for_key(turn, pass, nil)
-      return true
-    end
+  if turn.is_limited and not redis.call('ZSCORE', base .. 'lanes', name) then
+    return false
   end
   if is_at_limit then
-    block_until(turn, pass, pass)
+    if turn.is_limited then
+      limiters().leave_waiters(name, key, needs, not turn.starts_at and 'key' or nil)
+    end
+    wait_for_key(turn, pass, nil)
+    return true
   end
-  return is_at_limit
-end
-local function take_head(turn)
-  local name, active = turn.name, base .. 'active'
-  local id = redis.call('RPOPLPUSH', lane_list(base, name), active)
-  if not id then
-    id = redis.call('ZPOPMIN', lane_priorities(base, name))[1]
-    if id then
-      redis.call('LPUSH', active, id)
+  local refused, time
+  if turn.is_limited then
+    refused, time = limiters().refusals(name, key, needs, pass)
+  end
+  if refused then
+    limiters().wait_for(name, refused, pass, time)
+    if string.find(refused[1], '^service:') then
+      gates().note(refused[1])
     end
   end
-  if id then
-    note_left_lane(name, 1)
-    return id
-  end
-  redis.call('ZREM', base .. 'turns', name)
-  if turn.is_limited then
-    limiters().leave_waiters(name, turn.key, turn.needs)
-  end
-  if turn.needs then
-    redis.call('ZREMRANGEBYSCORE', base .. 'key-passes', '-inf', turn.pass)
-  end
-  return nil
+  return refused ~= nil
 end
 local function reached_pass(turn)
   local name, pass = turn.name, turn.pass
@@ -1822,12 +1066,7 @@ local function end_turn(turn, id, lane, obstacles)
   if needs and string.find(needs, 'service:', 1, true) then
     gates().admit(id, needs)
   end
-  local is_at_limit = turn.limit and turn.active >= turn.limit
-  if turn.starts_at or is_at_limit and not turn.is_limited then
-    block_until(turn, next_pass, pass)
-    return false
-  end
-  if is_at_limit then
+  if turn.starts_at or turn.limit and turn.active >= turn.limit then
     wait_for_key(turn, next_pass, pass)
     return false
   end
@@ -1839,134 +1078,1064 @@ local function end_turn(turn, id, lane, obstacles)
   end
   return not refused
 end
-local function forget_waiters(base)
+local function end_idle_turn(turn, is_empty)
+  if is_empty and turn.is_limited then
+    limiters().leave_waiters(turn.name, turn.key, turn.needs)
+  end
+  if is_empty and turn.needs then
+    redis.call('ZREMRANGEBYSCORE', base .. 'key-passes', '-inf', turn.pass)
+  end
+  if turn.active then
+    count_key(turn.key, -1)
+  end
+end
+local RESUMED_AT_ONCE = 32
+local function resume_due(now)
+  local times = base .. 'lane-times'
+  for _, name in ipairs(redis.call('ZRANGEBYSCORE', times, '-inf', now, 'LIMIT', 0, RESUMED_AT_ONCE)) do
+    redis.call('ZREM', times, name)
+    local pass = redis.call('ZSCORE', base .. 'blocked-lanes', name)
+    if pass then
+      resume_lane(name, pass)
+    end
+    if string.find(name, '^\\30service:') then
+      gates().resume(name, RESUMED_AT_ONCE)
+    end
+  end
+end
+local function begin_again()
+  local turns, blocked = base .. 'turns', base .. 'blocked-lanes'
+  for _, need in ipairs(redis.call('ZRANGE', base .. 'waited-needs', 0, -1)) do
+    redis.call('ZDIFFSTORE', blocked, '2', blocked, base .. 'need-waiters:' .. need)
+    redis.call('UNLINK', base .. 'need-waiters:' .. need)
+  end
+  redis.call('UNLINK', base .. 'waited-needs', base .. 'key-passes')
+  redis.call('ZUNIONSTORE', blocked, '1', blocked, 'WEIGHTS', '0')
+  redis.call('ZDIFFSTORE', turns, '2', base .. 'lanes', blocked)
+  redis.call('ZUNIONSTORE', turns, '1', turns, 'WEIGHTS', '0')
+  redis.call('HDEL', base .. 'turn-state', 'pass', 'time')
+end
+local function return_stray(id, lane, is_others_turn)
+local JOINS_BEHIND = 0.125
+local LANE_PRIORITY_STEP = 0x100000000
+local function join_turns(name)
+  local first = redis.call('ZRANGE', base .. 'turns', 0, 0, 'WITHSCORES')
+  local time, others = unpack(redis.call('HMGET', base .. 'turn-state', 'time', 'pass'))
+  local pass = (first[2] or time) and math.max(first[2] or 0, time or 0) + JOINS_BEHIND or others or 0
+  redis.call('ZADD', base .. 'turns', 'NX', pass, name)
+end
+local function enter_lane(lane, id, priority, to_head)
+  local name, state, was_empty = lane_name(lane), base .. 'turn-state', false
+  local list, priorities = lane_list(base, name), lane_priorities(base, name)
+  if priority > 0 then
+    was_empty = redis.call('EXISTS', list, priorities) == 0
+    local order = to_head and 0 or redis.call('HINCRBY', state, 'order', 1) % LANE_PRIORITY_STEP
+    redis.call('ZADD', priorities, whole(priority * LANE_PRIORITY_STEP + order), id)
+  else
+    was_empty = redis.call(to_head and 'RPUSH' or 'LPUSH', list, id) == 1 and redis.call('EXISTS', priorities) == 0
+  end
+  redis.call('HINCRBY', state, 'waiting', 1)
+  if not was_empty then
+    return false
+  end
+  redis.call('ZADD', base .. 'lanes', redis.call('HINCRBY', state, 'order', 1), name)
+  if redis.call('ZSCORE', base .. 'blocked-lanes', name) then
+    return redis.call('ZSCORE', base .. 'lane-times', name) and true or false
+  end
+  join_turns(name)
+  return true
+end
+  redis.call('LPOP', base .. 'active')
+  if is_others_turn then
+    redis.call('HINCRBYFLOAT', base .. 'turn-state', 'pass', '-1')
+  end
+  enter_lane(lane, id, 0, true)
+end
+  created_limited = {
+    hold_places = hold_places,
+    give_back_places = give_back_places,
+    open_turn = open_turn,
+    holds_up = holds_up,
+    end_turn = end_turn,
+    end_idle_turn = end_idle_turn,
+    resume_due = resume_due,
+    begin_again = begin_again,
+    return_stray = return_stray,
+  }
+  return created_limited
+end
+local function give_back(lane)
+  local key, needs = split_lane(lane_name(lane))
+  local features = read_features()
+  local has_limits = features % 4 >= 2
+  if needs or has_limits and key ~= '' then
+    limited().give_back_places(key, needs, has_limits)
+  end
+  return not needs and features or nil
+end
+`
+
+export const ATTEMPT_RECORDS = `
+local function decode_json(text)
+  return cjson.decode((string.gsub(text, '\\\\u[dD][89a-fA-F]%x%x', '\\\\ufffd')))
+end
+local MAX_ATTEMPT_RECORDS = 10
+local function read_stacks(job)
+  local stored = redis.call('HGET', job, 'stacktrace')
+  local stacks = stored and decode_json(stored) or {}
+  local newest = stacks[#stacks]
+  return stacks, type(newest) == 'string' and tonumber(string.match(newest, '^[^\\n]*"endedAt":(%d+)')) or 0
+end
+local function append_stack(job, stacks, stack)
+  while #stacks >= MAX_ATTEMPT_RECORDS do
+    table.remove(stacks, 1)
+  end
+  stacks[#stacks + 1] = stack
+  redis.call('HSET', job, 'stacktrace', cjson.encode(stacks))
+end
+local function record_lost_attempt(job, at)
+  local starts, attempts, begun, worker = unpack(redis.call('HMGET', job, 'ats', 'atm', 'processedOn', 'pb'))
+  local record = string.format(
+    '{"fencingToken":%s,"attempt":%d,"counted":false,"state":"RECOVER_ERR","reason":"process_lost","message":"the worker was lost",'
+      .. '"worker":%s,"startedAt":%s,"endedAt":%s}',
+    starts or '0',
+    tonumber(attempts or '0') + 1,
+    cjson.encode(worker or 'unknown'),
+    begun or at,
+    at
+  )
+  append_stack(job, (read_stacks(job)), record .. '\\nRECOVER_ERR (process_lost): the worker was lost')
+end
+`
+
+export const BREAKERS = `
+local BUCKETS, OPEN_JITTER, ROUNDING = 10, 0.1, 1e-9
+local function new_breaker(now)
+  return { state = 'closed', mode = 'auto', generation = 0, since = now, buckets = {} }
+end
+local function next_breaker(breaker, state, now)
+  return { state = state, mode = breaker.mode, generation = breaker.generation + 1, since = now }
+end
+local function half_opened(breaker, at)
+  local after = next_breaker(breaker, 'half_open', at)
+  after.from, after.openings = after.generation, breaker.openings
+  after.started, after['until'], after.succeeded = 0, 'none', 0
+  return after
+end
+local function closed(breaker, now)
+  local after = next_breaker(breaker, 'closed', now)
+  after.buckets = {}
+  return after
+end
+local function open_ms(openings, settings)
+  return math.min(settings.openMs * 2 ^ (openings - 1), settings.maxOpenMs)
+end
+local function opened(breaker, openings, now, settings, random)
+  local after = next_breaker(breaker, 'open', now)
+  after['until'] = now + math.ceil(open_ms(openings, settings) * (1 + OPEN_JITTER * random))
+  after.openings = openings
+  return after
+end
+local function has_passed(ends_at, now, settings)
+  return ends_at <= now or ends_at - now > settings.maxOpenMs * (1 + OPEN_JITTER) + 1
+end
+local function advance(breaker, now, settings)
+  local ends_at = breaker['until']
+  if not ends_at or ends_at == 'none' or not has_passed(ends_at, now, settings) then
+    return breaker
+  end
+  if breaker.state == 'open' then
+    return half_opened(breaker, math.min(ends_at, now))
+  end
+  breaker.generation, breaker.started, breaker['until'] = breaker.generation + 1, 0, 'none'
+  return breaker
+end
+local function breaker_starts_at(breaker, now, settings)
+  local current = advance(breaker, now, settings)
+  local is_probed = current.state == 'half_open' and current.started < settings.probes
+  return (current.state == 'closed' or is_probed) and now or current['until']
+end
+local function admit_start(breaker, now, settings)
+  local current = advance(breaker, now, settings)
+  if current.state == 'half_open' then
+    if current['until'] == 'none' then
+      current['until'] = now + open_ms(current.openings, settings)
+    end
+    current.started = current.started + 1
+  end
+  return current
+end
+local function count_call(breaker, call, now, settings)
+  local length = math.ceil(settings.windowMs / BUCKETS)
+  local current = math.floor(now / length) * length
+  local name = string.format('%.0f', current)
+  local own = breaker.buckets[name] or { 0, 0, 0 }
+  local kept, calls, failures, slow = {}, 0, 0, 0
+  kept[name] = { own[1] + 1, own[2] + (call.failed and 1 or 0), own[3] + (call.slow and 1 or 0) }
+  for at, bucket in pairs(breaker.buckets) do
+    local is_in_window = tonumber(at) <= current and tonumber(at) > current - BUCKETS * length
+    kept[at] = kept[at] or is_in_window and bucket or nil
+  end
+  for _, bucket in pairs(kept) do
+    calls, failures, slow = calls + bucket[1], failures + bucket[2], slow + bucket[3]
+  end
+  breaker.buckets = kept
+  return calls >= settings.minimumCalls
+    and (failures / calls >= settings.failureRate - ROUNDING or slow / calls >= settings.slowCallRate - ROUNDING)
+end
+local function record_call(breaker, call, now, settings, random)
+  if breaker.state == 'closed' and call.generation == breaker.generation then
+    local is_exceeded = count_call(breaker, call, now, settings)
+    return is_exceeded and breaker.mode == 'auto' and opened(breaker, 1, now, settings, random) or breaker
+  end
+  if breaker.state ~= 'half_open' or call.generation < breaker.from then
+    return nil
+  end
+  if call.failed or call.slow then
+    return opened(breaker, breaker.openings + 1, now, settings, random)
+  end
+  breaker.succeeded = breaker.succeeded + 1
+  return breaker.succeeded >= settings.probes and closed(breaker, now) or breaker
+end
+local function with_mode(breaker, mode, now)
+  breaker.mode = mode
+  if mode == 'open' then
+    local after = next_breaker(breaker, 'open', now)
+    after['until'], after.openings = 'none', breaker.openings or 1
+    return after
+  end
+  if mode == 'closed' then
+    return breaker.state == 'closed' and breaker or closed(breaker, now)
+  end
+  return breaker.state == 'open' and half_opened(breaker, now) or breaker
+end
+local function read_breaker(service)
+  local stored = redis.call('HGET', base .. 'breakers', service)
+  return stored and cjson.decode(stored)
+end
+local function store_breaker(service, stored)
+  redis.call('HSET', base .. 'breakers', service, cjson.encode(stored))
+end
+local function write_breaker(service, stored)
+  store_breaker(service, stored)
+  set_gate(service, breaker_starts_at(stored.breaker, now, stored.settings))
+end
+local function define_breaker(service, settings)
+  local stored = read_breaker(service) or { breaker = new_breaker(now) }
+  stored.settings = cjson.decode(settings)
+  write_breaker(service, stored)
+end
+local function set_breaker(service, mode, by, settings)
+  local stored = read_breaker(service) or { breaker = new_breaker(now), settings = cjson.decode(settings) }
+  if stored.breaker.mode ~= mode then
+    local after = with_mode(stored.breaker, mode, now)
+    write_breaker(service, { breaker = after, settings = stored.settings, setBy = { by = by, at = now } })
+  end
+end
+local function remove_breaker(service)
+  redis.call('HDEL', base .. 'breakers', service)
+  set_gate(service, now)
+end
+local function refresh_breaker(service)
+  local stored = read_breaker(service)
+  set_gate(service, stored and breaker_starts_at(stored.breaker, now, stored.settings) or now)
+end
+local function admit_to(service)
+  local stored = read_breaker(service)
+  if not stored then
+    return 0
+  end
+  stored.breaker = admit_start(stored.breaker, now, stored.settings)
+  if stored.breaker.state == 'half_open' then
+    write_breaker(service, stored)
+  end
+  return stored.breaker.generation
+end
+local function record_breaker_call(service, call, random)
+  local stored = read_breaker(service)
+  local was_closed = stored and stored.breaker.state == 'closed'
+  local after = stored and record_call(stored.breaker, call, now, stored.settings, random)
+  if not after then
+    return
+  end
+  stored.breaker = after
+  if was_closed and after.state == 'closed' then
+    store_breaker(service, stored)
+  else
+    write_breaker(service, stored)
+  end
+end
+`
+
+export const CANDIDATES = `
+local function read_features()
+  local state, limits, capacities = base .. 'turn-state', base .. 'key-limits', base .. 'capacities'
+  return redis.call('EXISTS', state, limits, limits, capacities, capacities, capacities, capacities)
+end
+local function read_obstacles(features)
+  local wait, prioritized = base .. 'wait', base .. 'prioritized'
+  local throttles, times, passes = base .. 'key-throttles', base .. 'lane-times', base .. 'key-passes'
+  local present = redis.call(
+    'EXISTS',
+    throttles,
+    times,
+    passes,
+    wait,
+    wait,
+    wait,
+    wait,
+    prioritized,
+    prioritized,
+    prioritized,
+    prioritized
+  )
+  local obstacles = { has_limits = features % 4 >= 2, is_counted = features >= 2, has_others = present >= 4 }
+  if present % 4 > 0 then
+    obstacles.has_times = redis.call('EXISTS', throttles, times) > 0
+    obstacles.has_throttles = obstacles.has_times and redis.call('EXISTS', throttles) == 1
+    obstacles.has_key_passes = redis.call('EXISTS', passes) == 1
+  end
+  obstacles.limits_lanes = obstacles.is_counted or obstacles.has_throttles or obstacles.has_key_passes
+  return obstacles
+end
+local function lane_name(field)
+  return string.match(field, ' (.*)$')
+end
+local function lane_weight(field)
+  return tonumber(string.match(field, '^%S+'))
+end
+local function split_lane(name)
+  if not string.find(name, '\\30', 1, true) then
+    return name, nil
+  end
+  return string.match(name, '^(.*)\\30([^\\30]*)$')
+end
+local function lane_list(base, name)
+  return base .. 'lane:' .. name
+end
+local function lane_priorities(base, name)
+  return base .. 'lane-priorities:' .. name
+end
+local function block_lane(name, pass)
+  redis.call('ZREM', base .. 'turns', name)
+  redis.call('ZADD', base .. 'blocked-lanes', pass, name)
+end
+local function resume_lane(name, pass)
+  redis.call('ZREM', base .. 'blocked-lanes', name)
+  local first = redis.call('ZRANGE', base .. 'turns', 0, 0, 'WITHSCORES')
+  local time = redis.call('HGET', base .. 'turn-state', 'time')
+  redis.call('ZADD', base .. 'turns', math.max(pass, first[2] or 0, time or 0), name)
+  if redis.call('ZSCORE', base .. 'lanes', name) then
+    redis.call('ZADD', base .. 'marker', '0', '0')
+  end
+end
+local function wake_lane(name, ticket)
+  if name and redis.call('ZREM', base .. 'blocked-lanes', name) == 1 then
+    redis.call('ZADD', base .. 'turns', ticket, name)
+    redis.call('ZADD', base .. 'marker', '0', '0')
+  end
+end
+local function wake_first(need)
+  local first, ticket = unpack(redis.call('ZRANGE', base .. 'need-waiters:' .. need, 0, 0, 'WITHSCORES'))
+  wake_lane(first, ticket)
+end
+local function key_need(key)
+  return 'key:' .. key .. '=1'
+end
+local function whole(number)
+  return string.format('%.0f', number)
+end
+local function micros()
+  local time = redis.call('TIME')
+  return time[1] * 1000000 + time[2]
+end
+local function millis()
+  return math.floor(micros() / 1000)
+end
+local function limits_of_key(key)
+  local own, default, own_rate, default_rate =
+    unpack(redis.call('HMGET', base .. 'key-limits', 'concurrency:' .. key, 'concurrency', 'rate:' .. key, 'rate'))
+  return tonumber(own or default), own_rate or default_rate, own, own_rate
+end
+local function active_of_key(key)
+  return tonumber(redis.call('ZSCORE', base .. 'active-by-key', key)) or 0
+end
+local function count_key(key, by)
+  local count = tonumber(redis.call('ZINCRBY', base .. 'active-by-key', by, key))
+  if count == 0 then
+    redis.call('ZREM', base .. 'active-by-key', key)
+  end
+  return count
+end
+local function open_rate(key, stored)
+  local max, per, burst = string.match(stored, '^(%d+)/(%d+)/(%d+)$')
+  local now, interval = micros() / 1000, per / max
+  local early = interval * (burst - 1)
+  local due = tonumber(redis.call('GET', base .. 'key-rate:' .. key)) or now
+  if due > now + early + interval + 1 then
+    due = now + early
+  end
+  return { key = key, now = now, interval = interval, early = early, due = due }
+end
+local function key_starts_at(key, rate, has_throttles)
+  local starts_at = rate and rate.due - rate.early > rate.now and math.ceil(rate.due - rate.early) or nil
+  local ends_at = has_throttles and tonumber(redis.call('ZSCORE', base .. 'key-throttles', key))
+  return ends_at and ends_at > math.max(micros() / 1000, starts_at or 0) and ends_at or starts_at
+end
+local function count_start(rate)
+  rate.due = math.max(rate.due, rate.now) + rate.interval
+  local life = math.max(1, math.ceil(rate.due - rate.now))
+  redis.call('SET', base .. 'key-rate:' .. rate.key, string.format('%.3f', rate.due), 'PX', life)
+end
+local created_limiters
+local function limiters()
+  if created_limiters then
+    return created_limiters
+  end
+  local function each_need(needs)
+    return string.gmatch(needs, '([^,]+)=(%d+)')
+  end
+  local function capacity_of(limiter)
+    return tonumber(redis.call('HGET', base .. 'capacities', limiter))
+  end
+  local function used_of(limiter)
+    return tonumber(redis.call('ZSCORE', base .. 'in-use', limiter)) or 0
+  end
+local function is_before(one, other)
+  for i = 1, math.min(#one, #other) do
+    local a, b = string.byte(one, i), string.byte(other, i)
+    if a ~= b then
+      return a < b
+    end
+  end
+  return #one < #other
+end
+local function first_waiter(limiter)
+  local capacity, first, ticket = capacity_of(limiter), nil, nil
+  local needs = redis.call('ZRANGEBYLEX', base .. 'waited-needs', '[' .. limiter .. '=', '(' .. limiter .. '>')
+  for _, need in ipairs(needs) do
+    if not capacity or tonumber(string.match(need, '%d+$')) <= capacity then
+      local lane, score = unpack(redis.call('ZRANGE', base .. 'need-waiters:' .. need, 0, 0, 'WITHSCORES'))
+      local at = tonumber(score)
+      if lane and (not first or at < ticket or at == ticket and is_before(lane, first)) then
+        first, ticket = lane, at
+      end
+    end
+  end
+  return first, ticket
+end
+local function wake(limiter)
+  wake_lane(first_waiter(limiter))
+end
+local function leave(name, need)
+  local waiters = base .. 'need-waiters:' .. need
+  if redis.call('ZREM', waiters, name) == 0 then
+    return false
+  end
+  if redis.call('EXISTS', waiters) == 0 then
+    redis.call('ZREM', base .. 'waited-needs', need)
+  end
+  return true
+end
+local function leave_key(name, key)
+  local has_left = leave(name, key_need(key))
+  if has_left then
+    wake_first(key_need(key))
+  end
+  return has_left
+end
+local function leave_waiters(name, key, needs, kept)
+  if redis.call('EXISTS', base .. 'waited-needs') == 0 then
+    return false
+  end
+  local has_left = false
+  for limiter, amount in each_need(needs) do
+    if limiter ~= kept and leave(name, limiter .. '=' .. amount) then
+      has_left = true
+      wake(limiter)
+    end
+  end
+  return kept ~= 'key' and leave_key(name, key) or has_left
+end
+local function wait_for(name, refused, pass, time)
+  for _, need in ipairs(refused) do
+    redis.call('ZADD', base .. 'need-waiters:' .. need, 'NX', pass, name)
+    redis.call('ZADD', base .. 'waited-needs', '0', need)
+  end
+  block_lane(name, pass)
+  local state = base .. 'turn-state'
+  if time and time > (tonumber(redis.call('HGET', state, 'time')) or -1) then
+    redis.call('HSET', state, 'time', time)
+  end
+end
+  local function refusals(name, key, needs, pass)
+    local refused, time = nil, pass
+    for limiter, amount in each_need(needs) do
+      local capacity, need = capacity_of(limiter), limiter .. '=' .. amount
+      if capacity and tonumber(amount) > capacity then
+        leave_waiters(name, key, needs, limiter)
+        return { need }
+      end
+      local first, ticket
+      if capacity then
+        first, ticket = first_waiter(limiter)
+      end
+      local is_behind = first and first ~= name and (ticket < pass or ticket == pass and is_before(first, name))
+      if is_behind or capacity and used_of(limiter) + amount > capacity then
+        refused = refused or {}
+        refused[#refused + 1] = need
+        time = first and math.min(time, ticket) or time
+      end
+    end
+    if refused then
+      leave_key(name, key)
+    end
+    return refused, time
+  end
+  local function is_full(needs)
+    for limiter, amount in each_need(needs) do
+      local capacity = capacity_of(limiter)
+      if capacity and used_of(limiter) + amount > capacity then
+        return true
+      end
+    end
+    return false
+  end
+  local function take(needs)
+    for limiter, amount in each_need(needs) do
+      if string.sub(limiter, 1, 8) ~= 'service:' and redis.call('HEXISTS', base .. 'capacities', limiter) == 1 then
+        redis.call('ZINCRBY', base .. 'in-use', amount, limiter)
+      end
+    end
+  end
+  local function give_back(needs)
+    for limiter, amount in each_need(needs) do
+      local left = redis.call('ZADD', base .. 'in-use', 'XX', 'INCR', '-' .. amount, limiter)
+      if left then
+        if tonumber(left) <= 0 then
+          redis.call('ZREM', base .. 'in-use', limiter)
+        end
+        wake(limiter)
+      end
+    end
+  end
+  created_limiters = {
+    refusals = refusals,
+    wait_for = wait_for,
+    leave_waiters = leave_waiters,
+    is_full = is_full,
+    take = take,
+    give_back = give_back,
+    wake = wake,
+    each_need = each_need,
+  }
+  return created_limiters
+end
+local function resume_key(key)
+  local pass = redis.call('ZSCORE', base .. 'blocked-lanes', key)
+  if pass and not redis.call('ZSCORE', base .. 'lane-times', key) then
+    resume_lane(key, pass)
+  end
+  wake_first(key_need(key))
+end
+local function hold_places(id)
+  local lane = redis.call('HGET', base .. id, 'lane')
+  if not lane then
+    return
+  end
+  local key, needs = split_lane(lane_name(lane))
+  if key ~= '' and redis.call('EXISTS', base .. 'key-limits') == 1 then
+    count_key(key, 1)
+  end
+  if needs then
+    limiters().take(needs)
+  end
+end
+local function give_back_places(key, needs, has_limits)
+  local left = key ~= '' and has_limits and redis.call('ZADD', base .. 'active-by-key', 'XX', 'INCR', '-1', key)
+  if left then
+    if tonumber(left) <= 0 then
+      redis.call('ZREM', base .. 'active-by-key', key)
+    end
+    if redis.call('EXISTS', base .. 'blocked-lanes', base .. 'waited-needs') > 0 then
+      resume_key(key)
+    end
+  end
+  if needs then
+    limiters().give_back(needs)
+  end
+end
+local created_gates
+local function gates()
+  if created_gates then
+    return created_gates
+  end
+  local KIND = 'service:'
+  local ENTRY = '\\30' .. KIND
+  local now, noted, set_gate = millis(), {}, nil
+local BUCKETS, OPEN_JITTER, ROUNDING = 10, 0.1, 1e-9
+local function new_breaker(now)
+  return { state = 'closed', mode = 'auto', generation = 0, since = now, buckets = {} }
+end
+local function next_breaker(breaker, state, now)
+  return { state = state, mode = breaker.mode, generation = breaker.generation + 1, since = now }
+end
+local function half_opened(breaker, at)
+  local after = next_breaker(breaker, 'half_open', at)
+  after.from, after.openings = after.generation, breaker.openings
+  after.started, after['until'], after.succeeded = 0, 'none', 0
+  return after
+end
+local function closed(breaker, now)
+  local after = next_breaker(breaker, 'closed', now)
+  after.buckets = {}
+  return after
+end
+local function open_ms(openings, settings)
+  return math.min(settings.openMs * 2 ^ (openings - 1), settings.maxOpenMs)
+end
+local function opened(breaker, openings, now, settings, random)
+  local after = next_breaker(breaker, 'open', now)
+  after['until'] = now + math.ceil(open_ms(openings, settings) * (1 + OPEN_JITTER * random))
+  after.openings = openings
+  return after
+end
+local function has_passed(ends_at, now, settings)
+  return ends_at <= now or ends_at - now > settings.maxOpenMs * (1 + OPEN_JITTER) + 1
+end
+local function advance(breaker, now, settings)
+  local ends_at = breaker['until']
+  if not ends_at or ends_at == 'none' or not has_passed(ends_at, now, settings) then
+    return breaker
+  end
+  if breaker.state == 'open' then
+    return half_opened(breaker, math.min(ends_at, now))
+  end
+  breaker.generation, breaker.started, breaker['until'] = breaker.generation + 1, 0, 'none'
+  return breaker
+end
+local function breaker_starts_at(breaker, now, settings)
+  local current = advance(breaker, now, settings)
+  local is_probed = current.state == 'half_open' and current.started < settings.probes
+  return (current.state == 'closed' or is_probed) and now or current['until']
+end
+local function admit_start(breaker, now, settings)
+  local current = advance(breaker, now, settings)
+  if current.state == 'half_open' then
+    if current['until'] == 'none' then
+      current['until'] = now + open_ms(current.openings, settings)
+    end
+    current.started = current.started + 1
+  end
+  return current
+end
+local function count_call(breaker, call, now, settings)
+  local length = math.ceil(settings.windowMs / BUCKETS)
+  local current = math.floor(now / length) * length
+  local name = string.format('%.0f', current)
+  local own = breaker.buckets[name] or { 0, 0, 0 }
+  local kept, calls, failures, slow = {}, 0, 0, 0
+  kept[name] = { own[1] + 1, own[2] + (call.failed and 1 or 0), own[3] + (call.slow and 1 or 0) }
+  for at, bucket in pairs(breaker.buckets) do
+    local is_in_window = tonumber(at) <= current and tonumber(at) > current - BUCKETS * length
+    kept[at] = kept[at] or is_in_window and bucket or nil
+  end
+  for _, bucket in pairs(kept) do
+    calls, failures, slow = calls + bucket[1], failures + bucket[2], slow + bucket[3]
+  end
+  breaker.buckets = kept
+  return calls >= settings.minimumCalls
+    and (failures / calls >= settings.failureRate - ROUNDING or slow / calls >= settings.slowCallRate - ROUNDING)
+end
+local function record_call(breaker, call, now, settings, random)
+  if breaker.state == 'closed' and call.generation == breaker.generation then
+    local is_exceeded = count_call(breaker, call, now, settings)
+    return is_exceeded and breaker.mode == 'auto' and opened(breaker, 1, now, settings, random) or breaker
+  end
+  if breaker.state ~= 'half_open' or call.generation < breaker.from then
+    return nil
+  end
+  if call.failed or call.slow then
+    return opened(breaker, breaker.openings + 1, now, settings, random)
+  end
+  breaker.succeeded = breaker.succeeded + 1
+  return breaker.succeeded >= settings.probes and closed(breaker, now) or breaker
+end
+local function with_mode(breaker, mode, now)
+  breaker.mode = mode
+  if mode == 'open' then
+    local after = next_breaker(breaker, 'open', now)
+    after['until'], after.openings = 'none', breaker.openings or 1
+    return after
+  end
+  if mode == 'closed' then
+    return breaker.state == 'closed' and breaker or closed(breaker, now)
+  end
+  return breaker.state == 'open' and half_opened(breaker, now) or breaker
+end
+local function read_breaker(service)
+  local stored = redis.call('HGET', base .. 'breakers', service)
+  return stored and cjson.decode(stored)
+end
+local function store_breaker(service, stored)
+  redis.call('HSET', base .. 'breakers', service, cjson.encode(stored))
+end
+local function write_breaker(service, stored)
+  store_breaker(service, stored)
+  set_gate(service, breaker_starts_at(stored.breaker, now, stored.settings))
+end
+local function define_breaker(service, settings)
+  local stored = read_breaker(service) or { breaker = new_breaker(now) }
+  stored.settings = cjson.decode(settings)
+  write_breaker(service, stored)
+end
+local function set_breaker(service, mode, by, settings)
+  local stored = read_breaker(service) or { breaker = new_breaker(now), settings = cjson.decode(settings) }
+  if stored.breaker.mode ~= mode then
+    local after = with_mode(stored.breaker, mode, now)
+    write_breaker(service, { breaker = after, settings = stored.settings, setBy = { by = by, at = now } })
+  end
+end
+local function remove_breaker(service)
+  redis.call('HDEL', base .. 'breakers', service)
+  set_gate(service, now)
+end
+local function refresh_breaker(service)
+  local stored = read_breaker(service)
+  set_gate(service, stored and breaker_starts_at(stored.breaker, now, stored.settings) or now)
+end
+local function admit_to(service)
+  local stored = read_breaker(service)
+  if not stored then
+    return 0
+  end
+  stored.breaker = admit_start(stored.breaker, now, stored.settings)
+  if stored.breaker.state == 'half_open' then
+    write_breaker(service, stored)
+  end
+  return stored.breaker.generation
+end
+local function record_breaker_call(service, call, random)
+  local stored = read_breaker(service)
+  local was_closed = stored and stored.breaker.state == 'closed'
+  local after = stored and record_call(stored.breaker, call, now, stored.settings, random)
+  if not after then
+    return
+  end
+  stored.breaker = after
+  if was_closed and after.state == 'closed' then
+    store_breaker(service, stored)
+  else
+    write_breaker(service, stored)
+  end
+end
+  local function wake_held_up(limiter)
+    for _, need in ipairs(redis.call('ZRANGEBYLEX', base .. 'waited-needs', '[permits:', '+')) do
+      local first = redis.call('ZRANGE', base .. 'need-waiters:' .. need, 0, 0)[1]
+      if first and string.find(first, limiter .. '=', 1, true) then
+        wake_first(need)
+      end
+    end
+  end
+  function set_gate(service, starts_at)
+    local times, limiter = base .. 'lane-times', KIND .. service
+    local has_lanes = redis.call('EXISTS', base .. 'turn-state') == 1
+    if starts_at == now then
+      if redis.call('HDEL', base .. 'capacities', limiter) == 1 and has_lanes then
+        redis.call('ZADD', times, whole(now), ENTRY .. service)
+        redis.call('ZADD', base .. 'marker', '0', '0')
+      end
+      return
+    end
+    if redis.call('HSET', base .. 'capacities', limiter, '0') == 1 then
+      wake_held_up(limiter)
+    end
+    if starts_at == 'none' then
+      redis.call('ZREM', times, ENTRY .. service)
+    elseif has_lanes then
+      redis.call('ZADD', times, whole(starts_at), ENTRY .. service)
+      redis.call('ZADD', base .. 'marker', 'LT', whole(starts_at), '1')
+    end
+  end
+  local function admit(id, needs)
+    local admitted = {}
+    for service in string.gmatch(needs, KIND .. '([^=]+)=') do
+      admitted[service] = admit_to(service)
+    end
+    if next(admitted) then
+      redis.call('HSET', base .. id, 'admitted', cjson.encode(admitted))
+    end
+  end
+  local function count_calls(id, calls)
+    local admitted = cjson.decode(redis.call('HGET', base .. id, 'admitted') or '{}')
+    for _, each in ipairs(cjson.decode(calls)) do
+      local service, failed, slow, random = unpack(each)
+      if admitted[service] then
+        local call = { generation = admitted[service], failed = failed, slow = slow }
+        record_breaker_call(service, call, random)
+      end
+    end
+  end
+  local function note(need)
+    local service = string.match(need, '^' .. KIND .. '(.*)=')
+    if service and not redis.call('ZSCORE', base .. 'lane-times', ENTRY .. service) then
+      refresh_breaker(service)
+    end
+  end
+  local function note_closed(needs)
+    for need in string.gmatch(needs, KIND .. '[^,]+') do
+      if not noted[need] and redis.call('HEXISTS', base .. 'capacities', string.match(need, '^[^=]+')) == 1 then
+        note(need)
+      end
+      noted[need] = true
+    end
+  end
+  local function resume(entry, most)
+    local service = string.match(entry, '^' .. ENTRY .. '([^=]*)$')
+    if not service then
+      return
+    end
+    refresh_breaker(service)
+    if redis.call('HEXISTS', base .. 'capacities', KIND .. service) == 1 then
+      return
+    end
+    local need = KIND .. service .. '=1'
+    local lanes = redis.call('ZPOPMIN', base .. 'need-waiters:' .. need, most)
+    for i = 1, #lanes, 2 do
+      local pass = redis.call('ZSCORE', base .. 'blocked-lanes', lanes[i])
+      if pass then
+        resume_lane(lanes[i], pass)
+      end
+    end
+    if redis.call('EXISTS', base .. 'need-waiters:' .. need) == 1 then
+      redis.call('ZADD', base .. 'lane-times', whole(now), entry)
+      redis.call('ZADD', base .. 'marker', '0', '0')
+    else
+      redis.call('ZREM', base .. 'lane-times', entry)
+      redis.call('ZREM', base .. 'waited-needs', need)
+    end
+  end
+  created_gates = {
+    define = define_breaker,
+    set = set_breaker,
+    remove = remove_breaker,
+    admit = admit,
+    count_calls = count_calls,
+    note = note,
+    note_closed = note_closed,
+    resume = resume,
+  }
+  return created_gates
+end
+local function read_lane(name, obstacles)
+  local key, needs = split_lane(name)
+  local lane = { name = name, key = key, needs = needs }
+  if obstacles.has_limits and key ~= '' then
+    local limit, rate = limits_of_key(key)
+    lane.limit, lane.rate = limit, rate and open_rate(key, rate) or nil
+  end
+  lane.starts_at = key_starts_at(key, lane.rate, obstacles.has_throttles)
+  return lane
+end
+local function open_turn(name, pass, obstacles)
+  local turn = read_lane(name, obstacles)
+  turn.pass = pass
+  if obstacles.has_limits and turn.key ~= '' and not turn.starts_at then
+    turn.active = count_key(turn.key, 1)
+  end
+  turn.is_limited = turn.needs and (obstacles.is_counted or redis.call('EXISTS', base .. 'waited-needs') == 1)
+  return turn
+end
+local function wait_for_key(turn, pass, time)
+  local name, starts_at = turn.name, turn.starts_at
+  if turn.is_limited and not starts_at then
+    return limiters().wait_for(name, { key_need(turn.key) }, pass, time)
+  end
+  block_lane(name, pass)
+  redis.call('HSET', base .. 'turn-state', 'time', time or pass)
+  if starts_at then
+    redis.call('ZADD', base .. 'lane-times', whole(starts_at), name)
+  end
+end
+local function holds_up(turn)
+  local name, key, needs, pass = turn.name, turn.key, turn.needs, turn.pass
+  local is_at_limit = turn.starts_at or turn.limit and turn.active > turn.limit
+  if turn.is_limited and not redis.call('ZSCORE', base .. 'lanes', name) then
+    return false
+  end
+  if is_at_limit then
+    if turn.is_limited then
+      limiters().leave_waiters(name, key, needs, not turn.starts_at and 'key' or nil)
+    end
+    wait_for_key(turn, pass, nil)
+    return true
+  end
+  local refused, time
+  if turn.is_limited then
+    refused, time = limiters().refusals(name, key, needs, pass)
+  end
+  if refused then
+    limiters().wait_for(name, refused, pass, time)
+    if string.find(refused[1], '^service:') then
+      gates().note(refused[1])
+    end
+  end
+  return refused ~= nil
+end
+local function reached_pass(turn)
+  local name, pass = turn.name, turn.pass
+  if not turn.is_limited or redis.call('EXISTS', base .. 'waited-needs') == 0 then
+    return pass
+  end
+  local other = redis.call('ZRANGE', base .. 'turns', 1, 1, 'WITHSCORES')
+  local time = math.max(other[2] or 0, redis.call('HGET', base .. 'turn-state', 'time') or 0)
+  return limiters().leave_waiters(name, turn.key, turn.needs) and math.max(pass, time) or pass
+end
+local function end_turn(turn, id, lane, obstacles)
+  local name, key, needs, passes = turn.name, turn.key, turn.needs, base .. 'key-passes'
+  local pass = reached_pass(turn)
+  local key_pass = obstacles.has_key_passes and tonumber(redis.call('ZSCORE', passes, key)) or nil
+  local next_pass = math.max(pass, key_pass or pass) + 1 / lane_weight(lane)
+  if key_pass or needs then
+    redis.call('ZADD', passes, next_pass, key)
+  end
+  if turn.rate then
+    count_start(turn.rate)
+    turn.starts_at = key_starts_at(key, turn.rate, false)
+  end
+  if turn.is_limited then
+    limiters().take(needs)
+  end
+  if needs and string.find(needs, 'service:', 1, true) then
+    gates().admit(id, needs)
+  end
+  if turn.starts_at or turn.limit and turn.active >= turn.limit then
+    wait_for_key(turn, next_pass, pass)
+    return false
+  end
+  redis.call('ZADD', base .. 'turns', next_pass, name)
+  local has_tasks = turn.is_limited and redis.call('ZSCORE', base .. 'lanes', name)
+  local refused = has_tasks and limiters().refusals(name, key, needs, next_pass)
+  if refused then
+    limiters().wait_for(name, refused, next_pass, pass)
+  end
+  return not refused
+end
+local function end_idle_turn(turn, is_empty)
+  if is_empty and turn.is_limited then
+    limiters().leave_waiters(turn.name, turn.key, turn.needs)
+  end
+  if is_empty and turn.needs then
+    redis.call('ZREMRANGEBYSCORE', base .. 'key-passes', '-inf', turn.pass)
+  end
+  if turn.active then
+    count_key(turn.key, -1)
+  end
+end
+local RESUMED_AT_ONCE = 32
+local function resume_due(now)
+  local times = base .. 'lane-times'
+  for _, name in ipairs(redis.call('ZRANGEBYSCORE', times, '-inf', now, 'LIMIT', 0, RESUMED_AT_ONCE)) do
+    redis.call('ZREM', times, name)
+    local pass = redis.call('ZSCORE', base .. 'blocked-lanes', name)
+    if pass then
+      resume_lane(name, pass)
+    end
+    if string.find(name, '^\\30service:') then
+      gates().resume(name, RESUMED_AT_ONCE)
+    end
+  end
+end
+local function begin_again()
+  local turns, blocked = base .. 'turns', base .. 'blocked-lanes'
+  for _, need in ipairs(redis.call('ZRANGE', base .. 'waited-needs', 0, -1)) do
+    redis.call('ZDIFFSTORE', blocked, '2', blocked, base .. 'need-waiters:' .. need)
+    redis.call('UNLINK', base .. 'need-waiters:' .. need)
+  end
+  redis.call('UNLINK', base .. 'waited-needs', base .. 'key-passes')
+  redis.call('ZUNIONSTORE', blocked, '1', blocked, 'WEIGHTS', '0')
+  redis.call('ZDIFFSTORE', turns, '2', base .. 'lanes', blocked)
+  redis.call('ZUNIONSTORE', turns, '1', turns, 'WEIGHTS', '0')
+  redis.call('HDEL', base .. 'turn-state', 'pass', 'time')
+end
+local function return_stray(id, lane, is_others_turn)
+local JOINS_BEHIND = 0.125
+local LANE_PRIORITY_STEP = 0x100000000
+local function join_turns(name)
+  local first = redis.call('ZRANGE', base .. 'turns', 0, 0, 'WITHSCORES')
+  local time, others = unpack(redis.call('HMGET', base .. 'turn-state', 'time', 'pass'))
+  local pass = (first[2] or time) and math.max(first[2] or 0, time or 0) + JOINS_BEHIND or others or 0
+  redis.call('ZADD', base .. 'turns', 'NX', pass, name)
+end
+local function enter_lane(lane, id, priority, to_head)
+  local name, state, was_empty = lane_name(lane), base .. 'turn-state', false
+  local list, priorities = lane_list(base, name), lane_priorities(base, name)
+  if priority > 0 then
+    was_empty = redis.call('EXISTS', list, priorities) == 0
+    local order = to_head and 0 or redis.call('HINCRBY', state, 'order', 1) % LANE_PRIORITY_STEP
+    redis.call('ZADD', priorities, whole(priority * LANE_PRIORITY_STEP + order), id)
+  else
+    was_empty = redis.call(to_head and 'RPUSH' or 'LPUSH', list, id) == 1 and redis.call('EXISTS', priorities) == 0
+  end
+  redis.call('HINCRBY', state, 'waiting', 1)
+  if not was_empty then
+    return false
+  end
+  redis.call('ZADD', base .. 'lanes', redis.call('HINCRBY', state, 'order', 1), name)
+  if redis.call('ZSCORE', base .. 'blocked-lanes', name) then
+    return redis.call('ZSCORE', base .. 'lane-times', name) and true or false
+  end
+  join_turns(name)
+  return true
+end
+  redis.call('LPOP', base .. 'active')
+  if is_others_turn then
+    redis.call('HINCRBYFLOAT', base .. 'turn-state', 'pass', '-1')
+  end
+  enter_lane(lane, id, 0, true)
+end
+local NEWEST_OF_LANE = 250
+local function note_left_lane(name, count)
+  redis.call('HINCRBY', base .. 'turn-state', 'waiting', -count)
+  if redis.call('EXISTS', lane_list(base, name), lane_priorities(base, name)) > 0 then
+    return
+  end
+  redis.call('ZREM', base .. 'lanes', name)
+  local pass = string.find(name, '\\30', 1, true) and redis.call('ZSCORE', base .. 'blocked-lanes', name)
+  if pass then
+    redis.call('ZREM', base .. 'blocked-lanes', name)
+    redis.call('ZREM', base .. 'lane-times', name)
+    redis.call('ZADD', base .. 'turns', pass, name)
+    redis.call('ZADD', base .. 'marker', '0', '0')
+  end
+end
+local function leave_lane(lane, id)
+  local name = lane_name(lane)
+  if redis.call('ZREM', lane_priorities(base, name), id) == 0 then
+    local list = lane_list(base, name)
+    local newest = redis.call('LPOS', list, id, 'MAXLEN', NEWEST_OF_LANE)
+    if redis.call('LREM', list, newest and 1 or -1, id) == 0 then
+      return false
+    end
+  end
+  note_left_lane(name, 1)
+  return true
+end
+local NEWEST = 250
+local function leave_wait(id)
+  local newest = redis.call('LPOS', base .. 'wait', id, 'MAXLEN', NEWEST)
+  return redis.call('LREM', base .. 'wait', newest and 1 or -1, id) == 1
+end
+local function forget_turns(base)
   if redis.call('EXISTS', base .. 'waited-needs') == 1 then
     for _, need in ipairs(redis.call('ZRANGE', base .. 'waited-needs', 0, -1)) do
       redis.call('UNLINK', base .. 'need-waiters:' .. need)
     end
     redis.call('UNLINK', base .. 'waited-needs')
   end
-end
-local function forget_turns(base)
-  forget_waiters(base)
   local turns, state = base .. 'turns', base .. 'turn-state'
   redis.call('UNLINK', turns, state, base .. 'blocked-lanes', base .. 'lane-times', base .. 'key-passes')
 end
-local MAX_LANES = 32
-local LAST_PASS = 0x100000000
-local function begin_again()
-  local turns, blocked = base .. 'turns', base .. 'blocked-lanes'
-  for _, need in ipairs(redis.call('ZRANGE', base .. 'waited-needs', 0, -1)) do
-    redis.call('ZDIFFSTORE', blocked, '2', blocked, base .. 'need-waiters:' .. need)
-  end
-  forget_waiters(base)
-  redis.call('ZUNIONSTORE', blocked, '1', blocked, 'WEIGHTS', '0')
-  redis.call('ZDIFFSTORE', turns, '2', base .. 'lanes', blocked)
-  redis.call('ZUNIONSTORE', turns, '1', turns, 'WEIGHTS', '0')
-  redis.call('UNLINK', base .. 'key-passes')
-  redis.call('HDEL', base .. 'turn-state', 'pass', 'time')
-end
-local function next_lane()
-  local name, pass = unpack(redis.call('ZRANGE', base .. 'turns', 0, 0, 'WITHSCORES'))
-  if name and tonumber(pass) >= LAST_PASS then
-    begin_again()
-    name, pass = unpack(redis.call('ZRANGE', base .. 'turns', 0, 0, 'WITHSCORES'))
-  end
-  return name, tonumber(pass)
-end
-local function take_turn_of_others(pass)
-  local state = base .. 'turn-state'
-  local own = math.max(tonumber(redis.call('HGET', state, 'pass')) or pass, pass - 1)
-  if own > pass then
-    return false
-  end
-  redis.call('HSET', state, 'pass', own + 1)
-  return true
-end
-local function take_turn(obstacles)
-  for _ = 1, MAX_LANES do
-    local name, pass = next_lane()
-    if not name then
-      return nil, false
-    end
-    if obstacles.has_others and take_turn_of_others(pass) then
-      return nil, true
-    end
-    local turn = open_turn(name, pass, obstacles)
-    if not holds_up(turn) then
-      local id = take_head(turn)
-      local lane = id and redis.call('HGET', base .. id, 'lane')
-      if lane then
-        return id, false, end_turn(turn, id, lane, obstacles)
-      elseif id then
-        redis.call('LPOP', base .. 'active')
-      end
-      if not id and not obstacles.has_others and redis.call('EXISTS', base .. 'lanes') == 0 then
-        uncount_turn(turn)
-        return nil, false
-      end
-    end
-    uncount_turn(turn)
-  end
-  return nil, false
-end
-local function note_none(obstacles)
-  local lanes = base .. 'lanes'
-  local remaining = redis.call('EXISTS', base .. 'turns', lanes, lanes)
-  if remaining == 0 or remaining == 1 and not obstacles.has_others then
-    forget_turns(base)
-  elseif remaining == 3 then
-    redis.call('ZADD', base .. 'marker', '0', '0')
-  end
-end
-local function resume_due(now)
-  local due = redis.call('ZRANGEBYSCORE', base .. 'lane-times', '-inf', now, 'LIMIT', '0', MAX_LANES)
-  for _, name in ipairs(due) do
-    redis.call('ZREM', base .. 'lane-times', name)
-    local pass = redis.call('ZSCORE', base .. 'blocked-lanes', name)
-    if pass then
-      resume_lane(name, pass)
-    end
-    if string.find(name, '^\\30service:') then
-      gates().resume(name, MAX_LANES)
-    end
-  end
-end
-local function start_next(features, now)
-  if not features or features % 2 == 0 then
-    features = read_features()
-  end
-  local wait, active, obstacles = base .. 'wait', base .. 'active', nil
-  for _ = 1, MAX_LANES do
-    obstacles = read_obstacles(features)
-    if obstacles.has_times then
-      resume_due(now)
-    end
-    local id, is_turn_of_others, takes_turns_on = take_turn(obstacles)
-    if id then
-      local is_last = obstacles.is_counted and not takes_turns_on
-      local others = base .. 'prioritized'
-      return id,
-        is_last and redis.call('EXISTS', base .. 'turns', wait, others, base .. 'delayed', base .. 'lane-times') == 0
-    end
-    if not is_turn_of_others then
-      note_none(obstacles)
-    end
-    id = redis.call('RPOPLPUSH', wait, active)
-    local lane = id and obstacles.is_counted and redis.call('HGET', base .. id, 'lane')
-    if not lane then
-      return id, false, not id and obstacles.is_counted
-    end
-    redis.call('LPOP', active)
-    if is_turn_of_others then
-      redis.call('HINCRBYFLOAT', base .. 'turn-state', 'pass', '-1')
-    end
-    enter_lane(lane, id, 0, true)
-  end
-  redis.call('ZADD', base .. 'marker', '0', '0')
-  return nil, false, obstacles.is_counted
-end
-local NEWEST_WAITING = 250
 local function hold_until(lane)
   local pass = lane.starts_at and redis.call('ZSCORE', base .. 'turns', lane.name)
   if not pass then
@@ -2002,10 +2171,6 @@ local function leave_for_start(id, field, obstacles)
   if needs and string.find(needs, 'service:', 1, true) then
     gates().admit(id, needs)
   end
-end
-local function leave_wait(id)
-  local newest = redis.call('LPOS', base .. 'wait', id, 'MAXLEN', NEWEST_WAITING)
-  return redis.call('LREM', base .. 'wait', newest and 1 or -1, id) == 1
 end
 local function take_candidate(ids, obstacles, places)
   local is_examined = obstacles.is_counted or obstacles.has_throttles
@@ -2188,6 +2353,307 @@ local function remember_forwarded(task)
 end
 `
 
+export const GATES = `
+local function whole(number)
+  return string.format('%.0f', number)
+end
+local function micros()
+  local time = redis.call('TIME')
+  return time[1] * 1000000 + time[2]
+end
+local function millis()
+  return math.floor(micros() / 1000)
+end
+local function block_lane(name, pass)
+  redis.call('ZREM', base .. 'turns', name)
+  redis.call('ZADD', base .. 'blocked-lanes', pass, name)
+end
+local function resume_lane(name, pass)
+  redis.call('ZREM', base .. 'blocked-lanes', name)
+  local first = redis.call('ZRANGE', base .. 'turns', 0, 0, 'WITHSCORES')
+  local time = redis.call('HGET', base .. 'turn-state', 'time')
+  redis.call('ZADD', base .. 'turns', math.max(pass, first[2] or 0, time or 0), name)
+  if redis.call('ZSCORE', base .. 'lanes', name) then
+    redis.call('ZADD', base .. 'marker', '0', '0')
+  end
+end
+local function wake_lane(name, ticket)
+  if name and redis.call('ZREM', base .. 'blocked-lanes', name) == 1 then
+    redis.call('ZADD', base .. 'turns', ticket, name)
+    redis.call('ZADD', base .. 'marker', '0', '0')
+  end
+end
+local function wake_first(need)
+  local first, ticket = unpack(redis.call('ZRANGE', base .. 'need-waiters:' .. need, 0, 0, 'WITHSCORES'))
+  wake_lane(first, ticket)
+end
+local function key_need(key)
+  return 'key:' .. key .. '=1'
+end
+local created_gates
+local function gates()
+  if created_gates then
+    return created_gates
+  end
+  local KIND = 'service:'
+  local ENTRY = '\\30' .. KIND
+  local now, noted, set_gate = millis(), {}, nil
+local BUCKETS, OPEN_JITTER, ROUNDING = 10, 0.1, 1e-9
+local function new_breaker(now)
+  return { state = 'closed', mode = 'auto', generation = 0, since = now, buckets = {} }
+end
+local function next_breaker(breaker, state, now)
+  return { state = state, mode = breaker.mode, generation = breaker.generation + 1, since = now }
+end
+local function half_opened(breaker, at)
+  local after = next_breaker(breaker, 'half_open', at)
+  after.from, after.openings = after.generation, breaker.openings
+  after.started, after['until'], after.succeeded = 0, 'none', 0
+  return after
+end
+local function closed(breaker, now)
+  local after = next_breaker(breaker, 'closed', now)
+  after.buckets = {}
+  return after
+end
+local function open_ms(openings, settings)
+  return math.min(settings.openMs * 2 ^ (openings - 1), settings.maxOpenMs)
+end
+local function opened(breaker, openings, now, settings, random)
+  local after = next_breaker(breaker, 'open', now)
+  after['until'] = now + math.ceil(open_ms(openings, settings) * (1 + OPEN_JITTER * random))
+  after.openings = openings
+  return after
+end
+local function has_passed(ends_at, now, settings)
+  return ends_at <= now or ends_at - now > settings.maxOpenMs * (1 + OPEN_JITTER) + 1
+end
+local function advance(breaker, now, settings)
+  local ends_at = breaker['until']
+  if not ends_at or ends_at == 'none' or not has_passed(ends_at, now, settings) then
+    return breaker
+  end
+  if breaker.state == 'open' then
+    return half_opened(breaker, math.min(ends_at, now))
+  end
+  breaker.generation, breaker.started, breaker['until'] = breaker.generation + 1, 0, 'none'
+  return breaker
+end
+local function breaker_starts_at(breaker, now, settings)
+  local current = advance(breaker, now, settings)
+  local is_probed = current.state == 'half_open' and current.started < settings.probes
+  return (current.state == 'closed' or is_probed) and now or current['until']
+end
+local function admit_start(breaker, now, settings)
+  local current = advance(breaker, now, settings)
+  if current.state == 'half_open' then
+    if current['until'] == 'none' then
+      current['until'] = now + open_ms(current.openings, settings)
+    end
+    current.started = current.started + 1
+  end
+  return current
+end
+local function count_call(breaker, call, now, settings)
+  local length = math.ceil(settings.windowMs / BUCKETS)
+  local current = math.floor(now / length) * length
+  local name = string.format('%.0f', current)
+  local own = breaker.buckets[name] or { 0, 0, 0 }
+  local kept, calls, failures, slow = {}, 0, 0, 0
+  kept[name] = { own[1] + 1, own[2] + (call.failed and 1 or 0), own[3] + (call.slow and 1 or 0) }
+  for at, bucket in pairs(breaker.buckets) do
+    local is_in_window = tonumber(at) <= current and tonumber(at) > current - BUCKETS * length
+    kept[at] = kept[at] or is_in_window and bucket or nil
+  end
+  for _, bucket in pairs(kept) do
+    calls, failures, slow = calls + bucket[1], failures + bucket[2], slow + bucket[3]
+  end
+  breaker.buckets = kept
+  return calls >= settings.minimumCalls
+    and (failures / calls >= settings.failureRate - ROUNDING or slow / calls >= settings.slowCallRate - ROUNDING)
+end
+local function record_call(breaker, call, now, settings, random)
+  if breaker.state == 'closed' and call.generation == breaker.generation then
+    local is_exceeded = count_call(breaker, call, now, settings)
+    return is_exceeded and breaker.mode == 'auto' and opened(breaker, 1, now, settings, random) or breaker
+  end
+  if breaker.state ~= 'half_open' or call.generation < breaker.from then
+    return nil
+  end
+  if call.failed or call.slow then
+    return opened(breaker, breaker.openings + 1, now, settings, random)
+  end
+  breaker.succeeded = breaker.succeeded + 1
+  return breaker.succeeded >= settings.probes and closed(breaker, now) or breaker
+end
+local function with_mode(breaker, mode, now)
+  breaker.mode = mode
+  if mode == 'open' then
+    local after = next_breaker(breaker, 'open', now)
+    after['until'], after.openings = 'none', breaker.openings or 1
+    return after
+  end
+  if mode == 'closed' then
+    return breaker.state == 'closed' and breaker or closed(breaker, now)
+  end
+  return breaker.state == 'open' and half_opened(breaker, now) or breaker
+end
+local function read_breaker(service)
+  local stored = redis.call('HGET', base .. 'breakers', service)
+  return stored and cjson.decode(stored)
+end
+local function store_breaker(service, stored)
+  redis.call('HSET', base .. 'breakers', service, cjson.encode(stored))
+end
+local function write_breaker(service, stored)
+  store_breaker(service, stored)
+  set_gate(service, breaker_starts_at(stored.breaker, now, stored.settings))
+end
+local function define_breaker(service, settings)
+  local stored = read_breaker(service) or { breaker = new_breaker(now) }
+  stored.settings = cjson.decode(settings)
+  write_breaker(service, stored)
+end
+local function set_breaker(service, mode, by, settings)
+  local stored = read_breaker(service) or { breaker = new_breaker(now), settings = cjson.decode(settings) }
+  if stored.breaker.mode ~= mode then
+    local after = with_mode(stored.breaker, mode, now)
+    write_breaker(service, { breaker = after, settings = stored.settings, setBy = { by = by, at = now } })
+  end
+end
+local function remove_breaker(service)
+  redis.call('HDEL', base .. 'breakers', service)
+  set_gate(service, now)
+end
+local function refresh_breaker(service)
+  local stored = read_breaker(service)
+  set_gate(service, stored and breaker_starts_at(stored.breaker, now, stored.settings) or now)
+end
+local function admit_to(service)
+  local stored = read_breaker(service)
+  if not stored then
+    return 0
+  end
+  stored.breaker = admit_start(stored.breaker, now, stored.settings)
+  if stored.breaker.state == 'half_open' then
+    write_breaker(service, stored)
+  end
+  return stored.breaker.generation
+end
+local function record_breaker_call(service, call, random)
+  local stored = read_breaker(service)
+  local was_closed = stored and stored.breaker.state == 'closed'
+  local after = stored and record_call(stored.breaker, call, now, stored.settings, random)
+  if not after then
+    return
+  end
+  stored.breaker = after
+  if was_closed and after.state == 'closed' then
+    store_breaker(service, stored)
+  else
+    write_breaker(service, stored)
+  end
+end
+  local function wake_held_up(limiter)
+    for _, need in ipairs(redis.call('ZRANGEBYLEX', base .. 'waited-needs', '[permits:', '+')) do
+      local first = redis.call('ZRANGE', base .. 'need-waiters:' .. need, 0, 0)[1]
+      if first and string.find(first, limiter .. '=', 1, true) then
+        wake_first(need)
+      end
+    end
+  end
+  function set_gate(service, starts_at)
+    local times, limiter = base .. 'lane-times', KIND .. service
+    local has_lanes = redis.call('EXISTS', base .. 'turn-state') == 1
+    if starts_at == now then
+      if redis.call('HDEL', base .. 'capacities', limiter) == 1 and has_lanes then
+        redis.call('ZADD', times, whole(now), ENTRY .. service)
+        redis.call('ZADD', base .. 'marker', '0', '0')
+      end
+      return
+    end
+    if redis.call('HSET', base .. 'capacities', limiter, '0') == 1 then
+      wake_held_up(limiter)
+    end
+    if starts_at == 'none' then
+      redis.call('ZREM', times, ENTRY .. service)
+    elseif has_lanes then
+      redis.call('ZADD', times, whole(starts_at), ENTRY .. service)
+      redis.call('ZADD', base .. 'marker', 'LT', whole(starts_at), '1')
+    end
+  end
+  local function admit(id, needs)
+    local admitted = {}
+    for service in string.gmatch(needs, KIND .. '([^=]+)=') do
+      admitted[service] = admit_to(service)
+    end
+    if next(admitted) then
+      redis.call('HSET', base .. id, 'admitted', cjson.encode(admitted))
+    end
+  end
+  local function count_calls(id, calls)
+    local admitted = cjson.decode(redis.call('HGET', base .. id, 'admitted') or '{}')
+    for _, each in ipairs(cjson.decode(calls)) do
+      local service, failed, slow, random = unpack(each)
+      if admitted[service] then
+        local call = { generation = admitted[service], failed = failed, slow = slow }
+        record_breaker_call(service, call, random)
+      end
+    end
+  end
+  local function note(need)
+    local service = string.match(need, '^' .. KIND .. '(.*)=')
+    if service and not redis.call('ZSCORE', base .. 'lane-times', ENTRY .. service) then
+      refresh_breaker(service)
+    end
+  end
+  local function note_closed(needs)
+    for need in string.gmatch(needs, KIND .. '[^,]+') do
+      if not noted[need] and redis.call('HEXISTS', base .. 'capacities', string.match(need, '^[^=]+')) == 1 then
+        note(need)
+      end
+      noted[need] = true
+    end
+  end
+  local function resume(entry, most)
+    local service = string.match(entry, '^' .. ENTRY .. '([^=]*)$')
+    if not service then
+      return
+    end
+    refresh_breaker(service)
+    if redis.call('HEXISTS', base .. 'capacities', KIND .. service) == 1 then
+      return
+    end
+    local need = KIND .. service .. '=1'
+    local lanes = redis.call('ZPOPMIN', base .. 'need-waiters:' .. need, most)
+    for i = 1, #lanes, 2 do
+      local pass = redis.call('ZSCORE', base .. 'blocked-lanes', lanes[i])
+      if pass then
+        resume_lane(lanes[i], pass)
+      end
+    end
+    if redis.call('EXISTS', base .. 'need-waiters:' .. need) == 1 then
+      redis.call('ZADD', base .. 'lane-times', whole(now), entry)
+      redis.call('ZADD', base .. 'marker', '0', '0')
+    else
+      redis.call('ZREM', base .. 'lane-times', entry)
+      redis.call('ZREM', base .. 'waited-needs', need)
+    end
+  end
+  created_gates = {
+    define = define_breaker,
+    set = set_breaker,
+    remove = remove_breaker,
+    admit = admit,
+    count_calls = count_calls,
+    note = note,
+    note_closed = note_closed,
+    resume = resume,
+  }
+  return created_gates
+end
+`
+
 export const KEY_LIMITS = `
 local function whole(number)
   return string.format('%.0f', number)
@@ -2207,13 +2673,12 @@ end
 local function active_of_key(key)
   return tonumber(redis.call('ZSCORE', base .. 'active-by-key', key)) or 0
 end
-local function count_key(key)
-  return tonumber(redis.call('ZINCRBY', base .. 'active-by-key', '1', key))
-end
-local function uncount_key(key)
-  if redis.call('ZINCRBY', base .. 'active-by-key', '-1', key) == '0' then
+local function count_key(key, by)
+  local count = tonumber(redis.call('ZINCRBY', base .. 'active-by-key', by, key))
+  if count == 0 then
     redis.call('ZREM', base .. 'active-by-key', key)
   end
+  return count
 end
 local function open_rate(key, stored)
   local max, per, burst = string.match(stored, '^(%d+)/(%d+)/(%d+)$')
@@ -2235,11 +2700,86 @@ local function count_start(rate)
   local life = math.max(1, math.ceil(rate.due - rate.now))
   redis.call('SET', base .. 'key-rate:' .. rate.key, string.format('%.3f', rate.due), 'PX', life)
 end
-local function throttle_key(key, ends_at)
-  local throttles = base .. 'key-throttles'
-  redis.call('ZREMRANGEBYSCORE', throttles, '-inf', whole(millis()))
-  redis.call('ZADD', throttles, 'GT', whole(ends_at), key)
-  redis.call('PEXPIREAT', throttles, redis.call('ZRANGE', throttles, -1, -1, 'WITHSCORES')[2])
+`
+
+export const LANE = `
+local function lane_name(field)
+  return string.match(field, ' (.*)$')
+end
+local function lane_weight(field)
+  return tonumber(string.match(field, '^%S+'))
+end
+local function split_lane(name)
+  if not string.find(name, '\\30', 1, true) then
+    return name, nil
+  end
+  return string.match(name, '^(.*)\\30([^\\30]*)$')
+end
+local function lane_list(base, name)
+  return base .. 'lane:' .. name
+end
+local function lane_priorities(base, name)
+  return base .. 'lane-priorities:' .. name
+end
+`
+
+export const LANES = `
+local function whole(number)
+  return string.format('%.0f', number)
+end
+local function micros()
+  local time = redis.call('TIME')
+  return time[1] * 1000000 + time[2]
+end
+local function millis()
+  return math.floor(micros() / 1000)
+end
+local function lane_name(field)
+  return string.match(field, ' (.*)$')
+end
+local function lane_weight(field)
+  return tonumber(string.match(field, '^%S+'))
+end
+local function split_lane(name)
+  if not string.find(name, '\\30', 1, true) then
+    return name, nil
+  end
+  return string.match(name, '^(.*)\\30([^\\30]*)$')
+end
+local function lane_list(base, name)
+  return base .. 'lane:' .. name
+end
+local function lane_priorities(base, name)
+  return base .. 'lane-priorities:' .. name
+end
+local JOINS_BEHIND = 0.125
+local LANE_PRIORITY_STEP = 0x100000000
+local function join_turns(name)
+  local first = redis.call('ZRANGE', base .. 'turns', 0, 0, 'WITHSCORES')
+  local time, others = unpack(redis.call('HMGET', base .. 'turn-state', 'time', 'pass'))
+  local pass = (first[2] or time) and math.max(first[2] or 0, time or 0) + JOINS_BEHIND or others or 0
+  redis.call('ZADD', base .. 'turns', 'NX', pass, name)
+end
+local function enter_lane(lane, id, priority, to_head)
+  local name, state, was_empty = lane_name(lane), base .. 'turn-state', false
+  local list, priorities = lane_list(base, name), lane_priorities(base, name)
+  if priority > 0 then
+    was_empty = redis.call('EXISTS', list, priorities) == 0
+    local order = to_head and 0 or redis.call('HINCRBY', state, 'order', 1) % LANE_PRIORITY_STEP
+    redis.call('ZADD', priorities, whole(priority * LANE_PRIORITY_STEP + order), id)
+  else
+    was_empty = redis.call(to_head and 'RPUSH' or 'LPUSH', list, id) == 1 and redis.call('EXISTS', priorities) == 0
+  end
+  redis.call('HINCRBY', state, 'waiting', 1)
+  if not was_empty then
+    return false
+  end
+  redis.call('ZADD', base .. 'lanes', redis.call('HINCRBY', state, 'order', 1), name)
+  if redis.call('ZSCORE', base .. 'blocked-lanes', name) then
+    return redis.call('ZSCORE', base .. 'lane-times', name) and true or false
+  end
+  join_turns(name)
+  return true
 end
 `
 
@@ -2777,22 +3317,13 @@ end
 local function lane_priorities(base, name)
   return base .. 'lane-priorities:' .. name
 end
-local function lane_length(base, name)
-  return redis.call('LLEN', lane_list(base, name)) + redis.call('ZCARD', lane_priorities(base, name))
-end
-local function lane_head(base, name)
-  return redis.call('LINDEX', lane_list(base, name), -1) or redis.call('ZRANGE', lane_priorities(base, name), 0, 0)[1]
-end
-local function forget_waiters(base)
+local function forget_turns(base)
   if redis.call('EXISTS', base .. 'waited-needs') == 1 then
     for _, need in ipairs(redis.call('ZRANGE', base .. 'waited-needs', 0, -1)) do
       redis.call('UNLINK', base .. 'need-waiters:' .. need)
     end
     redis.call('UNLINK', base .. 'waited-needs')
   end
-end
-local function forget_turns(base)
-  forget_waiters(base)
   local turns, state = base .. 'turns', base .. 'turn-state'
   redis.call('UNLINK', turns, state, base .. 'blocked-lanes', base .. 'lane-times', base .. 'key-passes')
 end
@@ -2895,6 +3426,892 @@ local function whole_tokens(tokens)
 end
 local function stored_bucket(tokens, now)
   return string.format('%.9f %.3f', tokens, now)
+end
+`
+
+export const TURNS = `
+local function lane_name(field)
+  return string.match(field, ' (.*)$')
+end
+local function lane_weight(field)
+  return tonumber(string.match(field, '^%S+'))
+end
+local function split_lane(name)
+  if not string.find(name, '\\30', 1, true) then
+    return name, nil
+  end
+  return string.match(name, '^(.*)\\30([^\\30]*)$')
+end
+local function lane_list(base, name)
+  return base .. 'lane:' .. name
+end
+local function lane_priorities(base, name)
+  return base .. 'lane-priorities:' .. name
+end
+local function read_features()
+  local state, limits, capacities = base .. 'turn-state', base .. 'key-limits', base .. 'capacities'
+  return redis.call('EXISTS', state, limits, limits, capacities, capacities, capacities, capacities)
+end
+local function read_obstacles(features)
+  local wait, prioritized = base .. 'wait', base .. 'prioritized'
+  local throttles, times, passes = base .. 'key-throttles', base .. 'lane-times', base .. 'key-passes'
+  local present = redis.call(
+    'EXISTS',
+    throttles,
+    times,
+    passes,
+    wait,
+    wait,
+    wait,
+    wait,
+    prioritized,
+    prioritized,
+    prioritized,
+    prioritized
+  )
+  local obstacles = { has_limits = features % 4 >= 2, is_counted = features >= 2, has_others = present >= 4 }
+  if present % 4 > 0 then
+    obstacles.has_times = redis.call('EXISTS', throttles, times) > 0
+    obstacles.has_throttles = obstacles.has_times and redis.call('EXISTS', throttles) == 1
+    obstacles.has_key_passes = redis.call('EXISTS', passes) == 1
+  end
+  obstacles.limits_lanes = obstacles.is_counted or obstacles.has_throttles or obstacles.has_key_passes
+  return obstacles
+end
+local NEWEST_OF_LANE = 250
+local function note_left_lane(name, count)
+  redis.call('HINCRBY', base .. 'turn-state', 'waiting', -count)
+  if redis.call('EXISTS', lane_list(base, name), lane_priorities(base, name)) > 0 then
+    return
+  end
+  redis.call('ZREM', base .. 'lanes', name)
+  local pass = string.find(name, '\\30', 1, true) and redis.call('ZSCORE', base .. 'blocked-lanes', name)
+  if pass then
+    redis.call('ZREM', base .. 'blocked-lanes', name)
+    redis.call('ZREM', base .. 'lane-times', name)
+    redis.call('ZADD', base .. 'turns', pass, name)
+    redis.call('ZADD', base .. 'marker', '0', '0')
+  end
+end
+local function leave_lane(lane, id)
+  local name = lane_name(lane)
+  if redis.call('ZREM', lane_priorities(base, name), id) == 0 then
+    local list = lane_list(base, name)
+    local newest = redis.call('LPOS', list, id, 'MAXLEN', NEWEST_OF_LANE)
+    if redis.call('LREM', list, newest and 1 or -1, id) == 0 then
+      return false
+    end
+  end
+  note_left_lane(name, 1)
+  return true
+end
+local created_limited
+local function limited()
+  if created_limited then
+    return created_limited
+  end
+local function block_lane(name, pass)
+  redis.call('ZREM', base .. 'turns', name)
+  redis.call('ZADD', base .. 'blocked-lanes', pass, name)
+end
+local function resume_lane(name, pass)
+  redis.call('ZREM', base .. 'blocked-lanes', name)
+  local first = redis.call('ZRANGE', base .. 'turns', 0, 0, 'WITHSCORES')
+  local time = redis.call('HGET', base .. 'turn-state', 'time')
+  redis.call('ZADD', base .. 'turns', math.max(pass, first[2] or 0, time or 0), name)
+  if redis.call('ZSCORE', base .. 'lanes', name) then
+    redis.call('ZADD', base .. 'marker', '0', '0')
+  end
+end
+local function wake_lane(name, ticket)
+  if name and redis.call('ZREM', base .. 'blocked-lanes', name) == 1 then
+    redis.call('ZADD', base .. 'turns', ticket, name)
+    redis.call('ZADD', base .. 'marker', '0', '0')
+  end
+end
+local function wake_first(need)
+  local first, ticket = unpack(redis.call('ZRANGE', base .. 'need-waiters:' .. need, 0, 0, 'WITHSCORES'))
+  wake_lane(first, ticket)
+end
+local function key_need(key)
+  return 'key:' .. key .. '=1'
+end
+local function whole(number)
+  return string.format('%.0f', number)
+end
+local function micros()
+  local time = redis.call('TIME')
+  return time[1] * 1000000 + time[2]
+end
+local function millis()
+  return math.floor(micros() / 1000)
+end
+local function limits_of_key(key)
+  local own, default, own_rate, default_rate =
+    unpack(redis.call('HMGET', base .. 'key-limits', 'concurrency:' .. key, 'concurrency', 'rate:' .. key, 'rate'))
+  return tonumber(own or default), own_rate or default_rate, own, own_rate
+end
+local function active_of_key(key)
+  return tonumber(redis.call('ZSCORE', base .. 'active-by-key', key)) or 0
+end
+local function count_key(key, by)
+  local count = tonumber(redis.call('ZINCRBY', base .. 'active-by-key', by, key))
+  if count == 0 then
+    redis.call('ZREM', base .. 'active-by-key', key)
+  end
+  return count
+end
+local function open_rate(key, stored)
+  local max, per, burst = string.match(stored, '^(%d+)/(%d+)/(%d+)$')
+  local now, interval = micros() / 1000, per / max
+  local early = interval * (burst - 1)
+  local due = tonumber(redis.call('GET', base .. 'key-rate:' .. key)) or now
+  if due > now + early + interval + 1 then
+    due = now + early
+  end
+  return { key = key, now = now, interval = interval, early = early, due = due }
+end
+local function key_starts_at(key, rate, has_throttles)
+  local starts_at = rate and rate.due - rate.early > rate.now and math.ceil(rate.due - rate.early) or nil
+  local ends_at = has_throttles and tonumber(redis.call('ZSCORE', base .. 'key-throttles', key))
+  return ends_at and ends_at > math.max(micros() / 1000, starts_at or 0) and ends_at or starts_at
+end
+local function count_start(rate)
+  rate.due = math.max(rate.due, rate.now) + rate.interval
+  local life = math.max(1, math.ceil(rate.due - rate.now))
+  redis.call('SET', base .. 'key-rate:' .. rate.key, string.format('%.3f', rate.due), 'PX', life)
+end
+local created_limiters
+local function limiters()
+  if created_limiters then
+    return created_limiters
+  end
+  local function each_need(needs)
+    return string.gmatch(needs, '([^,]+)=(%d+)')
+  end
+  local function capacity_of(limiter)
+    return tonumber(redis.call('HGET', base .. 'capacities', limiter))
+  end
+  local function used_of(limiter)
+    return tonumber(redis.call('ZSCORE', base .. 'in-use', limiter)) or 0
+  end
+local function is_before(one, other)
+  for i = 1, math.min(#one, #other) do
+    local a, b = string.byte(one, i), string.byte(other, i)
+    if a ~= b then
+      return a < b
+    end
+  end
+  return #one < #other
+end
+local function first_waiter(limiter)
+  local capacity, first, ticket = capacity_of(limiter), nil, nil
+  local needs = redis.call('ZRANGEBYLEX', base .. 'waited-needs', '[' .. limiter .. '=', '(' .. limiter .. '>')
+  for _, need in ipairs(needs) do
+    if not capacity or tonumber(string.match(need, '%d+$')) <= capacity then
+      local lane, score = unpack(redis.call('ZRANGE', base .. 'need-waiters:' .. need, 0, 0, 'WITHSCORES'))
+      local at = tonumber(score)
+      if lane and (not first or at < ticket or at == ticket and is_before(lane, first)) then
+        first, ticket = lane, at
+      end
+    end
+  end
+  return first, ticket
+end
+local function wake(limiter)
+  wake_lane(first_waiter(limiter))
+end
+local function leave(name, need)
+  local waiters = base .. 'need-waiters:' .. need
+  if redis.call('ZREM', waiters, name) == 0 then
+    return false
+  end
+  if redis.call('EXISTS', waiters) == 0 then
+    redis.call('ZREM', base .. 'waited-needs', need)
+  end
+  return true
+end
+local function leave_key(name, key)
+  local has_left = leave(name, key_need(key))
+  if has_left then
+    wake_first(key_need(key))
+  end
+  return has_left
+end
+local function leave_waiters(name, key, needs, kept)
+  if redis.call('EXISTS', base .. 'waited-needs') == 0 then
+    return false
+  end
+  local has_left = false
+  for limiter, amount in each_need(needs) do
+    if limiter ~= kept and leave(name, limiter .. '=' .. amount) then
+      has_left = true
+      wake(limiter)
+    end
+  end
+  return kept ~= 'key' and leave_key(name, key) or has_left
+end
+local function wait_for(name, refused, pass, time)
+  for _, need in ipairs(refused) do
+    redis.call('ZADD', base .. 'need-waiters:' .. need, 'NX', pass, name)
+    redis.call('ZADD', base .. 'waited-needs', '0', need)
+  end
+  block_lane(name, pass)
+  local state = base .. 'turn-state'
+  if time and time > (tonumber(redis.call('HGET', state, 'time')) or -1) then
+    redis.call('HSET', state, 'time', time)
+  end
+end
+  local function refusals(name, key, needs, pass)
+    local refused, time = nil, pass
+    for limiter, amount in each_need(needs) do
+      local capacity, need = capacity_of(limiter), limiter .. '=' .. amount
+      if capacity and tonumber(amount) > capacity then
+        leave_waiters(name, key, needs, limiter)
+        return { need }
+      end
+      local first, ticket
+      if capacity then
+        first, ticket = first_waiter(limiter)
+      end
+      local is_behind = first and first ~= name and (ticket < pass or ticket == pass and is_before(first, name))
+      if is_behind or capacity and used_of(limiter) + amount > capacity then
+        refused = refused or {}
+        refused[#refused + 1] = need
+        time = first and math.min(time, ticket) or time
+      end
+    end
+    if refused then
+      leave_key(name, key)
+    end
+    return refused, time
+  end
+  local function is_full(needs)
+    for limiter, amount in each_need(needs) do
+      local capacity = capacity_of(limiter)
+      if capacity and used_of(limiter) + amount > capacity then
+        return true
+      end
+    end
+    return false
+  end
+  local function take(needs)
+    for limiter, amount in each_need(needs) do
+      if string.sub(limiter, 1, 8) ~= 'service:' and redis.call('HEXISTS', base .. 'capacities', limiter) == 1 then
+        redis.call('ZINCRBY', base .. 'in-use', amount, limiter)
+      end
+    end
+  end
+  local function give_back(needs)
+    for limiter, amount in each_need(needs) do
+      local left = redis.call('ZADD', base .. 'in-use', 'XX', 'INCR', '-' .. amount, limiter)
+      if left then
+        if tonumber(left) <= 0 then
+          redis.call('ZREM', base .. 'in-use', limiter)
+        end
+        wake(limiter)
+      end
+    end
+  end
+  created_limiters = {
+    refusals = refusals,
+    wait_for = wait_for,
+    leave_waiters = leave_waiters,
+    is_full = is_full,
+    take = take,
+    give_back = give_back,
+    wake = wake,
+    each_need = each_need,
+  }
+  return created_limiters
+end
+local function resume_key(key)
+  local pass = redis.call('ZSCORE', base .. 'blocked-lanes', key)
+  if pass and not redis.call('ZSCORE', base .. 'lane-times', key) then
+    resume_lane(key, pass)
+  end
+  wake_first(key_need(key))
+end
+local function hold_places(id)
+  local lane = redis.call('HGET', base .. id, 'lane')
+  if not lane then
+    return
+  end
+  local key, needs = split_lane(lane_name(lane))
+  if key ~= '' and redis.call('EXISTS', base .. 'key-limits') == 1 then
+    count_key(key, 1)
+  end
+  if needs then
+    limiters().take(needs)
+  end
+end
+local function give_back_places(key, needs, has_limits)
+  local left = key ~= '' and has_limits and redis.call('ZADD', base .. 'active-by-key', 'XX', 'INCR', '-1', key)
+  if left then
+    if tonumber(left) <= 0 then
+      redis.call('ZREM', base .. 'active-by-key', key)
+    end
+    if redis.call('EXISTS', base .. 'blocked-lanes', base .. 'waited-needs') > 0 then
+      resume_key(key)
+    end
+  end
+  if needs then
+    limiters().give_back(needs)
+  end
+end
+local created_gates
+local function gates()
+  if created_gates then
+    return created_gates
+  end
+  local KIND = 'service:'
+  local ENTRY = '\\30' .. KIND
+  local now, noted, set_gate = millis(), {}, nil
+local BUCKETS, OPEN_JITTER, ROUNDING = 10, 0.1, 1e-9
+local function new_breaker(now)
+  return { state = 'closed', mode = 'auto', generation = 0, since = now, buckets = {} }
+end
+local function next_breaker(breaker, state, now)
+  return { state = state, mode = breaker.mode, generation = breaker.generation + 1, since = now }
+end
+local function half_opened(breaker, at)
+  local after = next_breaker(breaker, 'half_open', at)
+  after.from, after.openings = after.generation, breaker.openings
+  after.started, after['until'], after.succeeded = 0, 'none', 0
+  return after
+end
+local function closed(breaker, now)
+  local after = next_breaker(breaker, 'closed', now)
+  after.buckets = {}
+  return after
+end
+local function open_ms(openings, settings)
+  return math.min(settings.openMs * 2 ^ (openings - 1), settings.maxOpenMs)
+end
+local function opened(breaker, openings, now, settings, random)
+  local after = next_breaker(breaker, 'open', now)
+  after['until'] = now + math.ceil(open_ms(openings, settings) * (1 + OPEN_JITTER * random))
+  after.openings = openings
+  return after
+end
+local function has_passed(ends_at, now, settings)
+  return ends_at <= now or ends_at - now > settings.maxOpenMs * (1 + OPEN_JITTER) + 1
+end
+local function advance(breaker, now, settings)
+  local ends_at = breaker['until']
+  if not ends_at or ends_at == 'none' or not has_passed(ends_at, now, settings) then
+    return breaker
+  end
+  if breaker.state == 'open' then
+    return half_opened(breaker, math.min(ends_at, now))
+  end
+  breaker.generation, breaker.started, breaker['until'] = breaker.generation + 1, 0, 'none'
+  return breaker
+end
+local function breaker_starts_at(breaker, now, settings)
+  local current = advance(breaker, now, settings)
+  local is_probed = current.state == 'half_open' and current.started < settings.probes
+  return (current.state == 'closed' or is_probed) and now or current['until']
+end
+local function admit_start(breaker, now, settings)
+  local current = advance(breaker, now, settings)
+  if current.state == 'half_open' then
+    if current['until'] == 'none' then
+      current['until'] = now + open_ms(current.openings, settings)
+    end
+    current.started = current.started + 1
+  end
+  return current
+end
+local function count_call(breaker, call, now, settings)
+  local length = math.ceil(settings.windowMs / BUCKETS)
+  local current = math.floor(now / length) * length
+  local name = string.format('%.0f', current)
+  local own = breaker.buckets[name] or { 0, 0, 0 }
+  local kept, calls, failures, slow = {}, 0, 0, 0
+  kept[name] = { own[1] + 1, own[2] + (call.failed and 1 or 0), own[3] + (call.slow and 1 or 0) }
+  for at, bucket in pairs(breaker.buckets) do
+    local is_in_window = tonumber(at) <= current and tonumber(at) > current - BUCKETS * length
+    kept[at] = kept[at] or is_in_window and bucket or nil
+  end
+  for _, bucket in pairs(kept) do
+    calls, failures, slow = calls + bucket[1], failures + bucket[2], slow + bucket[3]
+  end
+  breaker.buckets = kept
+  return calls >= settings.minimumCalls
+    and (failures / calls >= settings.failureRate - ROUNDING or slow / calls >= settings.slowCallRate - ROUNDING)
+end
+local function record_call(breaker, call, now, settings, random)
+  if breaker.state == 'closed' and call.generation == breaker.generation then
+    local is_exceeded = count_call(breaker, call, now, settings)
+    return is_exceeded and breaker.mode == 'auto' and opened(breaker, 1, now, settings, random) or breaker
+  end
+  if breaker.state ~= 'half_open' or call.generation < breaker.from then
+    return nil
+  end
+  if call.failed or call.slow then
+    return opened(breaker, breaker.openings + 1, now, settings, random)
+  end
+  breaker.succeeded = breaker.succeeded + 1
+  return breaker.succeeded >= settings.probes and closed(breaker, now) or breaker
+end
+local function with_mode(breaker, mode, now)
+  breaker.mode = mode
+  if mode == 'open' then
+    local after = next_breaker(breaker, 'open', now)
+    after['until'], after.openings = 'none', breaker.openings or 1
+    return after
+  end
+  if mode == 'closed' then
+    return breaker.state == 'closed' and breaker or closed(breaker, now)
+  end
+  return breaker.state == 'open' and half_opened(breaker, now) or breaker
+end
+local function read_breaker(service)
+  local stored = redis.call('HGET', base .. 'breakers', service)
+  return stored and cjson.decode(stored)
+end
+local function store_breaker(service, stored)
+  redis.call('HSET', base .. 'breakers', service, cjson.encode(stored))
+end
+local function write_breaker(service, stored)
+  store_breaker(service, stored)
+  set_gate(service, breaker_starts_at(stored.breaker, now, stored.settings))
+end
+local function define_breaker(service, settings)
+  local stored = read_breaker(service) or { breaker = new_breaker(now) }
+  stored.settings = cjson.decode(settings)
+  write_breaker(service, stored)
+end
+local function set_breaker(service, mode, by, settings)
+  local stored = read_breaker(service) or { breaker = new_breaker(now), settings = cjson.decode(settings) }
+  if stored.breaker.mode ~= mode then
+    local after = with_mode(stored.breaker, mode, now)
+    write_breaker(service, { breaker = after, settings = stored.settings, setBy = { by = by, at = now } })
+  end
+end
+local function remove_breaker(service)
+  redis.call('HDEL', base .. 'breakers', service)
+  set_gate(service, now)
+end
+local function refresh_breaker(service)
+  local stored = read_breaker(service)
+  set_gate(service, stored and breaker_starts_at(stored.breaker, now, stored.settings) or now)
+end
+local function admit_to(service)
+  local stored = read_breaker(service)
+  if not stored then
+    return 0
+  end
+  stored.breaker = admit_start(stored.breaker, now, stored.settings)
+  if stored.breaker.state == 'half_open' then
+    write_breaker(service, stored)
+  end
+  return stored.breaker.generation
+end
+local function record_breaker_call(service, call, random)
+  local stored = read_breaker(service)
+  local was_closed = stored and stored.breaker.state == 'closed'
+  local after = stored and record_call(stored.breaker, call, now, stored.settings, random)
+  if not after then
+    return
+  end
+  stored.breaker = after
+  if was_closed and after.state == 'closed' then
+    store_breaker(service, stored)
+  else
+    write_breaker(service, stored)
+  end
+end
+  local function wake_held_up(limiter)
+    for _, need in ipairs(redis.call('ZRANGEBYLEX', base .. 'waited-needs', '[permits:', '+')) do
+      local first = redis.call('ZRANGE', base .. 'need-waiters:' .. need, 0, 0)[1]
+      if first and string.find(first, limiter .. '=', 1, true) then
+        wake_first(need)
+      end
+    end
+  end
+  function set_gate(service, starts_at)
+    local times, limiter = base .. 'lane-times', KIND .. service
+    local has_lanes = redis.call('EXISTS', base .. 'turn-state') == 1
+    if starts_at == now then
+      if redis.call('HDEL', base .. 'capacities', limiter) == 1 and has_lanes then
+        redis.call('ZADD', times, whole(now), ENTRY .. service)
+        redis.call('ZADD', base .. 'marker', '0', '0')
+      end
+      return
+    end
+    if redis.call('HSET', base .. 'capacities', limiter, '0') == 1 then
+      wake_held_up(limiter)
+    end
+    if starts_at == 'none' then
+      redis.call('ZREM', times, ENTRY .. service)
+    elseif has_lanes then
+      redis.call('ZADD', times, whole(starts_at), ENTRY .. service)
+      redis.call('ZADD', base .. 'marker', 'LT', whole(starts_at), '1')
+    end
+  end
+  local function admit(id, needs)
+    local admitted = {}
+    for service in string.gmatch(needs, KIND .. '([^=]+)=') do
+      admitted[service] = admit_to(service)
+    end
+    if next(admitted) then
+      redis.call('HSET', base .. id, 'admitted', cjson.encode(admitted))
+    end
+  end
+  local function count_calls(id, calls)
+    local admitted = cjson.decode(redis.call('HGET', base .. id, 'admitted') or '{}')
+    for _, each in ipairs(cjson.decode(calls)) do
+      local service, failed, slow, random = unpack(each)
+      if admitted[service] then
+        local call = { generation = admitted[service], failed = failed, slow = slow }
+        record_breaker_call(service, call, random)
+      end
+    end
+  end
+  local function note(need)
+    local service = string.match(need, '^' .. KIND .. '(.*)=')
+    if service and not redis.call('ZSCORE', base .. 'lane-times', ENTRY .. service) then
+      refresh_breaker(service)
+    end
+  end
+  local function note_closed(needs)
+    for need in string.gmatch(needs, KIND .. '[^,]+') do
+      if not noted[need] and redis.call('HEXISTS', base .. 'capacities', string.match(need, '^[^=]+')) == 1 then
+        note(need)
+      end
+      noted[need] = true
+    end
+  end
+  local function resume(entry, most)
+    local service = string.match(entry, '^' .. ENTRY .. '([^=]*)$')
+    if not service then
+      return
+    end
+    refresh_breaker(service)
+    if redis.call('HEXISTS', base .. 'capacities', KIND .. service) == 1 then
+      return
+    end
+    local need = KIND .. service .. '=1'
+    local lanes = redis.call('ZPOPMIN', base .. 'need-waiters:' .. need, most)
+    for i = 1, #lanes, 2 do
+      local pass = redis.call('ZSCORE', base .. 'blocked-lanes', lanes[i])
+      if pass then
+        resume_lane(lanes[i], pass)
+      end
+    end
+    if redis.call('EXISTS', base .. 'need-waiters:' .. need) == 1 then
+      redis.call('ZADD', base .. 'lane-times', whole(now), entry)
+      redis.call('ZADD', base .. 'marker', '0', '0')
+    else
+      redis.call('ZREM', base .. 'lane-times', entry)
+      redis.call('ZREM', base .. 'waited-needs', need)
+    end
+  end
+  created_gates = {
+    define = define_breaker,
+    set = set_breaker,
+    remove = remove_breaker,
+    admit = admit,
+    count_calls = count_calls,
+    note = note,
+    note_closed = note_closed,
+    resume = resume,
+  }
+  return created_gates
+end
+local function read_lane(name, obstacles)
+  local key, needs = split_lane(name)
+  local lane = { name = name, key = key, needs = needs }
+  if obstacles.has_limits and key ~= '' then
+    local limit, rate = limits_of_key(key)
+    lane.limit, lane.rate = limit, rate and open_rate(key, rate) or nil
+  end
+  lane.starts_at = key_starts_at(key, lane.rate, obstacles.has_throttles)
+  return lane
+end
+local function open_turn(name, pass, obstacles)
+  local turn = read_lane(name, obstacles)
+  turn.pass = pass
+  if obstacles.has_limits and turn.key ~= '' and not turn.starts_at then
+    turn.active = count_key(turn.key, 1)
+  end
+  turn.is_limited = turn.needs and (obstacles.is_counted or redis.call('EXISTS', base .. 'waited-needs') == 1)
+  return turn
+end
+local function wait_for_key(turn, pass, time)
+  local name, starts_at = turn.name, turn.starts_at
+  if turn.is_limited and not starts_at then
+    return limiters().wait_for(name, { key_need(turn.key) }, pass, time)
+  end
+  block_lane(name, pass)
+  redis.call('HSET', base .. 'turn-state', 'time', time or pass)
+  if starts_at then
+    redis.call('ZADD', base .. 'lane-times', whole(starts_at), name)
+  end
+end
+local function holds_up(turn)
+  local name, key, needs, pass = turn.name, turn.key, turn.needs, turn.pass
+  local is_at_limit = turn.starts_at or turn.limit and turn.active > turn.limit
+  if turn.is_limited and not redis.call('ZSCORE', base .. 'lanes', name) then
+    return false
+  end
+  if is_at_limit then
+    if turn.is_limited then
+      limiters().leave_waiters(name, key, needs, not turn.starts_at and 'key' or nil)
+    end
+    wait_for_key(turn, pass, nil)
+    return true
+  end
+  local refused, time
+  if turn.is_limited then
+    refused, time = limiters().refusals(name, key, needs, pass)
+  end
+  if refused then
+    limiters().wait_for(name, refused, pass, time)
+    if string.find(refused[1], '^service:') then
+      gates().note(refused[1])
+    end
+  end
+  return refused ~= nil
+end
+local function reached_pass(turn)
+  local name, pass = turn.name, turn.pass
+  if not turn.is_limited or redis.call('EXISTS', base .. 'waited-needs') == 0 then
+    return pass
+  end
+  local other = redis.call('ZRANGE', base .. 'turns', 1, 1, 'WITHSCORES')
+  local time = math.max(other[2] or 0, redis.call('HGET', base .. 'turn-state', 'time') or 0)
+  return limiters().leave_waiters(name, turn.key, turn.needs) and math.max(pass, time) or pass
+end
+local function end_turn(turn, id, lane, obstacles)
+  local name, key, needs, passes = turn.name, turn.key, turn.needs, base .. 'key-passes'
+  local pass = reached_pass(turn)
+  local key_pass = obstacles.has_key_passes and tonumber(redis.call('ZSCORE', passes, key)) or nil
+  local next_pass = math.max(pass, key_pass or pass) + 1 / lane_weight(lane)
+  if key_pass or needs then
+    redis.call('ZADD', passes, next_pass, key)
+  end
+  if turn.rate then
+    count_start(turn.rate)
+    turn.starts_at = key_starts_at(key, turn.rate, false)
+  end
+  if turn.is_limited then
+    limiters().take(needs)
+  end
+  if needs and string.find(needs, 'service:', 1, true) then
+    gates().admit(id, needs)
+  end
+  if turn.starts_at or turn.limit and turn.active >= turn.limit then
+    wait_for_key(turn, next_pass, pass)
+    return false
+  end
+  redis.call('ZADD', base .. 'turns', next_pass, name)
+  local has_tasks = turn.is_limited and redis.call('ZSCORE', base .. 'lanes', name)
+  local refused = has_tasks and limiters().refusals(name, key, needs, next_pass)
+  if refused then
+    limiters().wait_for(name, refused, next_pass, pass)
+  end
+  return not refused
+end
+local function end_idle_turn(turn, is_empty)
+  if is_empty and turn.is_limited then
+    limiters().leave_waiters(turn.name, turn.key, turn.needs)
+  end
+  if is_empty and turn.needs then
+    redis.call('ZREMRANGEBYSCORE', base .. 'key-passes', '-inf', turn.pass)
+  end
+  if turn.active then
+    count_key(turn.key, -1)
+  end
+end
+local RESUMED_AT_ONCE = 32
+local function resume_due(now)
+  local times = base .. 'lane-times'
+  for _, name in ipairs(redis.call('ZRANGEBYSCORE', times, '-inf', now, 'LIMIT', 0, RESUMED_AT_ONCE)) do
+    redis.call('ZREM', times, name)
+    local pass = redis.call('ZSCORE', base .. 'blocked-lanes', name)
+    if pass then
+      resume_lane(name, pass)
+    end
+    if string.find(name, '^\\30service:') then
+      gates().resume(name, RESUMED_AT_ONCE)
+    end
+  end
+end
+local function begin_again()
+  local turns, blocked = base .. 'turns', base .. 'blocked-lanes'
+  for _, need in ipairs(redis.call('ZRANGE', base .. 'waited-needs', 0, -1)) do
+    redis.call('ZDIFFSTORE', blocked, '2', blocked, base .. 'need-waiters:' .. need)
+    redis.call('UNLINK', base .. 'need-waiters:' .. need)
+  end
+  redis.call('UNLINK', base .. 'waited-needs', base .. 'key-passes')
+  redis.call('ZUNIONSTORE', blocked, '1', blocked, 'WEIGHTS', '0')
+  redis.call('ZDIFFSTORE', turns, '2', base .. 'lanes', blocked)
+  redis.call('ZUNIONSTORE', turns, '1', turns, 'WEIGHTS', '0')
+  redis.call('HDEL', base .. 'turn-state', 'pass', 'time')
+end
+local function return_stray(id, lane, is_others_turn)
+local JOINS_BEHIND = 0.125
+local LANE_PRIORITY_STEP = 0x100000000
+local function join_turns(name)
+  local first = redis.call('ZRANGE', base .. 'turns', 0, 0, 'WITHSCORES')
+  local time, others = unpack(redis.call('HMGET', base .. 'turn-state', 'time', 'pass'))
+  local pass = (first[2] or time) and math.max(first[2] or 0, time or 0) + JOINS_BEHIND or others or 0
+  redis.call('ZADD', base .. 'turns', 'NX', pass, name)
+end
+local function enter_lane(lane, id, priority, to_head)
+  local name, state, was_empty = lane_name(lane), base .. 'turn-state', false
+  local list, priorities = lane_list(base, name), lane_priorities(base, name)
+  if priority > 0 then
+    was_empty = redis.call('EXISTS', list, priorities) == 0
+    local order = to_head and 0 or redis.call('HINCRBY', state, 'order', 1) % LANE_PRIORITY_STEP
+    redis.call('ZADD', priorities, whole(priority * LANE_PRIORITY_STEP + order), id)
+  else
+    was_empty = redis.call(to_head and 'RPUSH' or 'LPUSH', list, id) == 1 and redis.call('EXISTS', priorities) == 0
+  end
+  redis.call('HINCRBY', state, 'waiting', 1)
+  if not was_empty then
+    return false
+  end
+  redis.call('ZADD', base .. 'lanes', redis.call('HINCRBY', state, 'order', 1), name)
+  if redis.call('ZSCORE', base .. 'blocked-lanes', name) then
+    return redis.call('ZSCORE', base .. 'lane-times', name) and true or false
+  end
+  join_turns(name)
+  return true
+end
+  redis.call('LPOP', base .. 'active')
+  if is_others_turn then
+    redis.call('HINCRBYFLOAT', base .. 'turn-state', 'pass', '-1')
+  end
+  enter_lane(lane, id, 0, true)
+end
+  created_limited = {
+    hold_places = hold_places,
+    give_back_places = give_back_places,
+    open_turn = open_turn,
+    holds_up = holds_up,
+    end_turn = end_turn,
+    end_idle_turn = end_idle_turn,
+    resume_due = resume_due,
+    begin_again = begin_again,
+    return_stray = return_stray,
+  }
+  return created_limited
+end
+local function give_back(lane)
+  local key, needs = split_lane(lane_name(lane))
+  local features = read_features()
+  local has_limits = features % 4 >= 2
+  if needs or has_limits and key ~= '' then
+    limited().give_back_places(key, needs, has_limits)
+  end
+  return not needs and features or nil
+end
+local function forget_turns(base)
+  if redis.call('EXISTS', base .. 'waited-needs') == 1 then
+    for _, need in ipairs(redis.call('ZRANGE', base .. 'waited-needs', 0, -1)) do
+      redis.call('UNLINK', base .. 'need-waiters:' .. need)
+    end
+    redis.call('UNLINK', base .. 'waited-needs')
+  end
+  local turns, state = base .. 'turns', base .. 'turn-state'
+  redis.call('UNLINK', turns, state, base .. 'blocked-lanes', base .. 'lane-times', base .. 'key-passes')
+end
+local MAX_LANES = 32
+local LAST_PASS = 0x100000000
+local function take_head(name)
+  local active = base .. 'active'
+  local id = redis.call('RPOPLPUSH', lane_list(base, name), active)
+  if not id then
+    id = redis.call('ZPOPMIN', lane_priorities(base, name))[1]
+    if not id then
+      redis.call('ZREM', base .. 'turns', name)
+      return nil
+    end
+    redis.call('LPUSH', active, id)
+  end
+  note_left_lane(name, 1)
+  return id
+end
+local function take_turn(obstacles)
+  local turns, state = base .. 'turns', base .. 'turn-state'
+  for _ = 1, MAX_LANES do
+    local name, pass = unpack(redis.call('ZRANGE', turns, 0, 0, 'WITHSCORES'))
+    if name and tonumber(pass) >= LAST_PASS then
+      limited().begin_again()
+      name, pass = unpack(redis.call('ZRANGE', turns, 0, 0, 'WITHSCORES'))
+    end
+    if not name then
+      return nil, false
+    end
+    pass = tonumber(pass)
+    if obstacles.has_others then
+      local own = math.max(tonumber(redis.call('HGET', state, 'pass')) or pass, pass - 1)
+      if own <= pass then
+        redis.call('HSET', state, 'pass', own + 1)
+        return nil, true
+      end
+    end
+    local _, needs = split_lane(name)
+    local turn = (needs or obstacles.limits_lanes) and limited().open_turn(name, pass, obstacles) or nil
+    local is_empty = false
+    if not turn or not limited().holds_up(turn) then
+      local id = take_head(name)
+      local lane = id and redis.call('HGET', base .. id, 'lane')
+      if lane and turn then
+        return id, false, limited().end_turn(turn, id, lane, obstacles)
+      elseif lane then
+        redis.call('ZADD', turns, pass + 1 / lane_weight(lane), name)
+        return id, false, true
+      elseif id then
+        redis.call('LPOP', base .. 'active')
+      end
+      is_empty = not id
+    end
+    if turn then
+      limited().end_idle_turn(turn, is_empty)
+    end
+    if is_empty and not obstacles.has_others and redis.call('EXISTS', base .. 'lanes') == 0 then
+      return nil, false
+    end
+  end
+  return nil, false
+end
+local function start_next(features, now)
+  if not features or features % 2 == 0 then
+    features = read_features()
+  end
+  local wait, prioritized, turns, lanes = base .. 'wait', base .. 'prioritized', base .. 'turns', base .. 'lanes'
+  local obstacles
+  for _ = 1, MAX_LANES do
+    obstacles = read_obstacles(features)
+    if obstacles.has_times then
+      limited().resume_due(now)
+    end
+    local id, is_turn_of_others, takes_turns_on = take_turn(obstacles)
+    if id then
+      local is_last = obstacles.is_counted and not takes_turns_on
+      local delayed, times = base .. 'delayed', base .. 'lane-times'
+      return id, is_last and redis.call('EXISTS', turns, wait, prioritized, delayed, times) == 0
+    end
+    local remaining = not is_turn_of_others and redis.call('EXISTS', turns, lanes, lanes)
+    if remaining == 0 or remaining == 1 and not obstacles.has_others then
+      forget_turns(base)
+    elseif remaining == 3 then
+      redis.call('ZADD', base .. 'marker', '0', '0')
+    end
+    id = redis.call('RPOPLPUSH', wait, base .. 'active')
+    local lane = id and obstacles.is_counted and redis.call('HGET', base .. id, 'lane')
+    if not lane then
+      return id, false, not id and obstacles.is_counted
+    end
+    limited().return_stray(id, lane, is_turn_of_others)
+  end
+  redis.call('ZADD', base .. 'marker', '0', '0')
+  return nil, false, obstacles.is_counted
 end
 `
 
@@ -4113,49 +5530,14 @@ end
 local function lane_priorities(base, name)
   return base .. 'lane-priorities:' .. name
 end
-local function lane_length(base, name)
-  return redis.call('LLEN', lane_list(base, name)) + redis.call('ZCARD', lane_priorities(base, name))
-end
-local function lane_head(base, name)
-  return redis.call('LINDEX', lane_list(base, name), -1) or redis.call('ZRANGE', lane_priorities(base, name), 0, 0)[1]
-end
-local NEEDS_MARK = '\\30'
-local JOINS_BEHIND = 0.125
-local LANE_PRIORITY_STEP = 0x100000000
 local NEWEST_OF_LANE = 250
-local function lane_keys(lane)
-  local name = lane_name(lane)
-  return name, lane_list(base, name), lane_priorities(base, name)
-end
-local function join_turns(name)
-  local first = redis.call('ZRANGE', base .. 'turns', 0, 0, 'WITHSCORES')
-  local time, others = unpack(redis.call('HMGET', base .. 'turn-state', 'time', 'pass'))
-  local pass = (first[2] or time) and math.max(first[2] or 0, time or 0) + JOINS_BEHIND or others or 0
-  redis.call('ZADD', base .. 'turns', 'NX', pass, name)
-end
-local function enter_lane(lane, id, priority, to_head)
-  local name, list, priorities = lane_keys(lane)
-  local state, was_empty = base .. 'turn-state', false
-  if priority > 0 then
-    was_empty = redis.call('EXISTS', list, priorities) == 0
-    local order = to_head and 0 or redis.call('HINCRBY', state, 'order', 1) % LANE_PRIORITY_STEP
-    redis.call('ZADD', priorities, whole(priority * LANE_PRIORITY_STEP + order), id)
-  else
-    was_empty = redis.call(to_head and 'RPUSH' or 'LPUSH', list, id) == 1 and redis.call('EXISTS', priorities) == 0
+local function note_left_lane(name, count)
+  redis.call('HINCRBY', base .. 'turn-state', 'waiting', -count)
+  if redis.call('EXISTS', lane_list(base, name), lane_priorities(base, name)) > 0 then
+    return
   end
-  redis.call('HINCRBY', state, 'waiting', 1)
-  if not was_empty then
-    return false
-  end
-  redis.call('ZADD', base .. 'lanes', redis.call('HINCRBY', state, 'order', 1), name)
-  if redis.call('ZSCORE', base .. 'blocked-lanes', name) then
-    return redis.call('ZSCORE', base .. 'lane-times', name) and true or false
-  end
-  join_turns(name)
-  return true
-end
-local function resume_emptied(name)
-  local pass = string.find(name, NEEDS_MARK, 1, true) and redis.call('ZSCORE', base .. 'blocked-lanes', name)
+  redis.call('ZREM', base .. 'lanes', name)
+  local pass = string.find(name, '\\30', 1, true) and redis.call('ZSCORE', base .. 'blocked-lanes', name)
   if pass then
     redis.call('ZREM', base .. 'blocked-lanes', name)
     redis.call('ZREM', base .. 'lane-times', name)
@@ -4163,16 +5545,10 @@ local function resume_emptied(name)
     redis.call('ZADD', base .. 'marker', '0', '0')
   end
 end
-local function note_left_lane(name, count)
-  redis.call('HINCRBY', base .. 'turn-state', 'waiting', -count)
-  if redis.call('EXISTS', lane_list(base, name), lane_priorities(base, name)) == 0 then
-    redis.call('ZREM', base .. 'lanes', name)
-    resume_emptied(name)
-  end
-end
 local function leave_lane(lane, id)
-  local name, list, priorities = lane_keys(lane)
-  if redis.call('ZREM', priorities, id) == 0 then
+  local name = lane_name(lane)
+  if redis.call('ZREM', lane_priorities(base, name), id) == 0 then
+    local list = lane_list(base, name)
     local newest = redis.call('LPOS', list, id, 'MAXLEN', NEWEST_OF_LANE)
     if redis.call('LREM', list, newest and 1 or -1, id) == 0 then
       return false
@@ -4182,6 +5558,10 @@ local function leave_lane(lane, id)
   return true
 end
 local NEWEST = 250
+local function leave_wait(id)
+  local newest = redis.call('LPOS', base .. 'wait', id, 'MAXLEN', NEWEST)
+  return redis.call('LREM', base .. 'wait', newest and 1 or -1, id) == 1
+end
 local function leave_delayed(id)
   if redis.call('ZREM', base .. 'delayed', id) == 0 then
     return false
@@ -4198,8 +5578,7 @@ local function leave_ready(id)
   if lane and leave_lane(lane, id) then
     return 'lanes'
   end
-  local newest = redis.call('LPOS', base .. 'wait', id, 'MAXLEN', NEWEST)
-  return redis.call('LREM', base .. 'wait', newest and 1 or -1, id) == 1 and 'wait' or nil
+  return leave_wait(id) and 'wait' or nil
 end
 local function take_out(id)
   return leave_delayed(id) and 'delayed' or leave_ready(id)
@@ -4388,16 +5767,6 @@ end
 local function store_reply(key, request, reply, keepMs)
   redis.call('SET', key, cmsgpack.pack({ request, reply }), 'PX', keepMs)
 end
-local function whole(number)
-  return string.format('%.0f', number)
-end
-local function micros()
-  local time = redis.call('TIME')
-  return time[1] * 1000000 + time[2]
-end
-local function millis()
-  return math.floor(micros() / 1000)
-end
 local function lane_name(field)
   return string.match(field, ' (.*)$')
 end
@@ -4416,49 +5785,14 @@ end
 local function lane_priorities(base, name)
   return base .. 'lane-priorities:' .. name
 end
-local function lane_length(base, name)
-  return redis.call('LLEN', lane_list(base, name)) + redis.call('ZCARD', lane_priorities(base, name))
-end
-local function lane_head(base, name)
-  return redis.call('LINDEX', lane_list(base, name), -1) or redis.call('ZRANGE', lane_priorities(base, name), 0, 0)[1]
-end
-local NEEDS_MARK = '\\30'
-local JOINS_BEHIND = 0.125
-local LANE_PRIORITY_STEP = 0x100000000
 local NEWEST_OF_LANE = 250
-local function lane_keys(lane)
-  local name = lane_name(lane)
-  return name, lane_list(base, name), lane_priorities(base, name)
-end
-local function join_turns(name)
-  local first = redis.call('ZRANGE', base .. 'turns', 0, 0, 'WITHSCORES')
-  local time, others = unpack(redis.call('HMGET', base .. 'turn-state', 'time', 'pass'))
-  local pass = (first[2] or time) and math.max(first[2] or 0, time or 0) + JOINS_BEHIND or others or 0
-  redis.call('ZADD', base .. 'turns', 'NX', pass, name)
-end
-local function enter_lane(lane, id, priority, to_head)
-  local name, list, priorities = lane_keys(lane)
-  local state, was_empty = base .. 'turn-state', false
-  if priority > 0 then
-    was_empty = redis.call('EXISTS', list, priorities) == 0
-    local order = to_head and 0 or redis.call('HINCRBY', state, 'order', 1) % LANE_PRIORITY_STEP
-    redis.call('ZADD', priorities, whole(priority * LANE_PRIORITY_STEP + order), id)
-  else
-    was_empty = redis.call(to_head and 'RPUSH' or 'LPUSH', list, id) == 1 and redis.call('EXISTS', priorities) == 0
+local function note_left_lane(name, count)
+  redis.call('HINCRBY', base .. 'turn-state', 'waiting', -count)
+  if redis.call('EXISTS', lane_list(base, name), lane_priorities(base, name)) > 0 then
+    return
   end
-  redis.call('HINCRBY', state, 'waiting', 1)
-  if not was_empty then
-    return false
-  end
-  redis.call('ZADD', base .. 'lanes', redis.call('HINCRBY', state, 'order', 1), name)
-  if redis.call('ZSCORE', base .. 'blocked-lanes', name) then
-    return redis.call('ZSCORE', base .. 'lane-times', name) and true or false
-  end
-  join_turns(name)
-  return true
-end
-local function resume_emptied(name)
-  local pass = string.find(name, NEEDS_MARK, 1, true) and redis.call('ZSCORE', base .. 'blocked-lanes', name)
+  redis.call('ZREM', base .. 'lanes', name)
+  local pass = string.find(name, '\\30', 1, true) and redis.call('ZSCORE', base .. 'blocked-lanes', name)
   if pass then
     redis.call('ZREM', base .. 'blocked-lanes', name)
     redis.call('ZREM', base .. 'lane-times', name)
@@ -4466,16 +5800,10 @@ local function resume_emptied(name)
     redis.call('ZADD', base .. 'marker', '0', '0')
   end
 end
-local function note_left_lane(name, count)
-  redis.call('HINCRBY', base .. 'turn-state', 'waiting', -count)
-  if redis.call('EXISTS', lane_list(base, name), lane_priorities(base, name)) == 0 then
-    redis.call('ZREM', base .. 'lanes', name)
-    resume_emptied(name)
-  end
-end
 local function leave_lane(lane, id)
-  local name, list, priorities = lane_keys(lane)
-  if redis.call('ZREM', priorities, id) == 0 then
+  local name = lane_name(lane)
+  if redis.call('ZREM', lane_priorities(base, name), id) == 0 then
+    local list = lane_list(base, name)
     local newest = redis.call('LPOS', list, id, 'MAXLEN', NEWEST_OF_LANE)
     if redis.call('LREM', list, newest and 1 or -1, id) == 0 then
       return false
@@ -4483,6 +5811,11 @@ local function leave_lane(lane, id)
   end
   note_left_lane(name, 1)
   return true
+end
+local NEWEST = 250
+local function leave_wait(id)
+  local newest = redis.call('LPOS', base .. 'wait', id, 'MAXLEN', NEWEST)
+  return redis.call('LREM', base .. 'wait', newest and 1 or -1, id) == 1
 end
 local TASK_OVERHEAD_BYTES = 512
 local function stored_bytes_of(job)
@@ -4504,6 +5837,16 @@ local function charge(home, job, sign)
     redis.call('HDEL', home .. 'api-key-tasks', name)
   end
   return string.sub(at_end, 1, 1) == '+'
+end
+local function whole(number)
+  return string.format('%.0f', number)
+end
+local function micros()
+  local time = redis.call('TIME')
+  return time[1] * 1000000 + time[2]
+end
+local function millis()
+  return math.floor(micros() / 1000)
 end
 local MAX_OUTBOX_ENTRIES, MAX_OUTBOX_BYTES = 10000, 33554432
 local CLOSED_BY_OUTBOX = 'outbox'
@@ -4640,7 +5983,6 @@ local function delete_job(base, id)
   end
   return delete_keys(job)
 end
-local NEWEST = 250
 local function leave_delayed(id)
   if redis.call('ZREM', base .. 'delayed', id) == 0 then
     return false
@@ -4657,8 +5999,7 @@ local function leave_ready(id)
   if lane and leave_lane(lane, id) then
     return 'lanes'
   end
-  local newest = redis.call('LPOS', base .. 'wait', id, 'MAXLEN', NEWEST)
-  return redis.call('LREM', base .. 'wait', newest and 1 or -1, id) == 1 and 'wait' or nil
+  return leave_wait(id) and 'wait' or nil
 end
 local function take_out(id)
   return leave_delayed(id) and 'delayed' or leave_ready(id)
@@ -5645,20 +6986,8 @@ end
 local function lane_priorities(base, name)
   return base .. 'lane-priorities:' .. name
 end
-local function lane_length(base, name)
-  return redis.call('LLEN', lane_list(base, name)) + redis.call('ZCARD', lane_priorities(base, name))
-end
-local function lane_head(base, name)
-  return redis.call('LINDEX', lane_list(base, name), -1) or redis.call('ZRANGE', lane_priorities(base, name), 0, 0)[1]
-end
-local NEEDS_MARK = '\\30'
 local JOINS_BEHIND = 0.125
 local LANE_PRIORITY_STEP = 0x100000000
-local NEWEST_OF_LANE = 250
-local function lane_keys(lane)
-  local name = lane_name(lane)
-  return name, lane_list(base, name), lane_priorities(base, name)
-end
 local function join_turns(name)
   local first = redis.call('ZRANGE', base .. 'turns', 0, 0, 'WITHSCORES')
   local time, others = unpack(redis.call('HMGET', base .. 'turn-state', 'time', 'pass'))
@@ -5666,8 +6995,8 @@ local function join_turns(name)
   redis.call('ZADD', base .. 'turns', 'NX', pass, name)
 end
 local function enter_lane(lane, id, priority, to_head)
-  local name, list, priorities = lane_keys(lane)
-  local state, was_empty = base .. 'turn-state', false
+  local name, state, was_empty = lane_name(lane), base .. 'turn-state', false
+  local list, priorities = lane_list(base, name), lane_priorities(base, name)
   if priority > 0 then
     was_empty = redis.call('EXISTS', list, priorities) == 0
     local order = to_head and 0 or redis.call('HINCRBY', state, 'order', 1) % LANE_PRIORITY_STEP
@@ -5684,33 +7013,6 @@ local function enter_lane(lane, id, priority, to_head)
     return redis.call('ZSCORE', base .. 'lane-times', name) and true or false
   end
   join_turns(name)
-  return true
-end
-local function resume_emptied(name)
-  local pass = string.find(name, NEEDS_MARK, 1, true) and redis.call('ZSCORE', base .. 'blocked-lanes', name)
-  if pass then
-    redis.call('ZREM', base .. 'blocked-lanes', name)
-    redis.call('ZREM', base .. 'lane-times', name)
-    redis.call('ZADD', base .. 'turns', pass, name)
-    redis.call('ZADD', base .. 'marker', '0', '0')
-  end
-end
-local function note_left_lane(name, count)
-  redis.call('HINCRBY', base .. 'turn-state', 'waiting', -count)
-  if redis.call('EXISTS', lane_list(base, name), lane_priorities(base, name)) == 0 then
-    redis.call('ZREM', base .. 'lanes', name)
-    resume_emptied(name)
-  end
-end
-local function leave_lane(lane, id)
-  local name, list, priorities = lane_keys(lane)
-  if redis.call('ZREM', priorities, id) == 0 then
-    local newest = redis.call('LPOS', list, id, 'MAXLEN', NEWEST_OF_LANE)
-    if redis.call('LREM', list, newest and 1 or -1, id) == 0 then
-      return false
-    end
-  end
-  note_left_lane(name, 1)
   return true
 end
 local function rare()
@@ -6437,20 +7739,8 @@ end
 local function lane_priorities(base, name)
   return base .. 'lane-priorities:' .. name
 end
-local function lane_length(base, name)
-  return redis.call('LLEN', lane_list(base, name)) + redis.call('ZCARD', lane_priorities(base, name))
-end
-local function lane_head(base, name)
-  return redis.call('LINDEX', lane_list(base, name), -1) or redis.call('ZRANGE', lane_priorities(base, name), 0, 0)[1]
-end
-local NEEDS_MARK = '\\30'
 local JOINS_BEHIND = 0.125
 local LANE_PRIORITY_STEP = 0x100000000
-local NEWEST_OF_LANE = 250
-local function lane_keys(lane)
-  local name = lane_name(lane)
-  return name, lane_list(base, name), lane_priorities(base, name)
-end
 local function join_turns(name)
   local first = redis.call('ZRANGE', base .. 'turns', 0, 0, 'WITHSCORES')
   local time, others = unpack(redis.call('HMGET', base .. 'turn-state', 'time', 'pass'))
@@ -6458,8 +7748,8 @@ local function join_turns(name)
   redis.call('ZADD', base .. 'turns', 'NX', pass, name)
 end
 local function enter_lane(lane, id, priority, to_head)
-  local name, list, priorities = lane_keys(lane)
-  local state, was_empty = base .. 'turn-state', false
+  local name, state, was_empty = lane_name(lane), base .. 'turn-state', false
+  local list, priorities = lane_list(base, name), lane_priorities(base, name)
   if priority > 0 then
     was_empty = redis.call('EXISTS', list, priorities) == 0
     local order = to_head and 0 or redis.call('HINCRBY', state, 'order', 1) % LANE_PRIORITY_STEP
@@ -6476,33 +7766,6 @@ local function enter_lane(lane, id, priority, to_head)
     return redis.call('ZSCORE', base .. 'lane-times', name) and true or false
   end
   join_turns(name)
-  return true
-end
-local function resume_emptied(name)
-  local pass = string.find(name, NEEDS_MARK, 1, true) and redis.call('ZSCORE', base .. 'blocked-lanes', name)
-  if pass then
-    redis.call('ZREM', base .. 'blocked-lanes', name)
-    redis.call('ZREM', base .. 'lane-times', name)
-    redis.call('ZADD', base .. 'turns', pass, name)
-    redis.call('ZADD', base .. 'marker', '0', '0')
-  end
-end
-local function note_left_lane(name, count)
-  redis.call('HINCRBY', base .. 'turn-state', 'waiting', -count)
-  if redis.call('EXISTS', lane_list(base, name), lane_priorities(base, name)) == 0 then
-    redis.call('ZREM', base .. 'lanes', name)
-    resume_emptied(name)
-  end
-end
-local function leave_lane(lane, id)
-  local name, list, priorities = lane_keys(lane)
-  if redis.call('ZREM', priorities, id) == 0 then
-    local newest = redis.call('LPOS', list, id, 'MAXLEN', NEWEST_OF_LANE)
-    if redis.call('LREM', list, newest and 1 or -1, id) == 0 then
-      return false
-    end
-  end
-  note_left_lane(name, 1)
   return true
 end
 local function rare()
@@ -7379,103 +8642,6 @@ end
 local function lane_priorities(base, name)
   return base .. 'lane-priorities:' .. name
 end
-local function lane_length(base, name)
-  return redis.call('LLEN', lane_list(base, name)) + redis.call('ZCARD', lane_priorities(base, name))
-end
-local function lane_head(base, name)
-  return redis.call('LINDEX', lane_list(base, name), -1) or redis.call('ZRANGE', lane_priorities(base, name), 0, 0)[1]
-end
-local NEEDS_MARK = '\\30'
-local JOINS_BEHIND = 0.125
-local LANE_PRIORITY_STEP = 0x100000000
-local NEWEST_OF_LANE = 250
-local function lane_keys(lane)
-  local name = lane_name(lane)
-  return name, lane_list(base, name), lane_priorities(base, name)
-end
-local function join_turns(name)
-  local first = redis.call('ZRANGE', base .. 'turns', 0, 0, 'WITHSCORES')
-  local time, others = unpack(redis.call('HMGET', base .. 'turn-state', 'time', 'pass'))
-  local pass = (first[2] or time) and math.max(first[2] or 0, time or 0) + JOINS_BEHIND or others or 0
-  redis.call('ZADD', base .. 'turns', 'NX', pass, name)
-end
-local function enter_lane(lane, id, priority, to_head)
-  local name, list, priorities = lane_keys(lane)
-  local state, was_empty = base .. 'turn-state', false
-  if priority > 0 then
-    was_empty = redis.call('EXISTS', list, priorities) == 0
-    local order = to_head and 0 or redis.call('HINCRBY', state, 'order', 1) % LANE_PRIORITY_STEP
-    redis.call('ZADD', priorities, whole(priority * LANE_PRIORITY_STEP + order), id)
-  else
-    was_empty = redis.call(to_head and 'RPUSH' or 'LPUSH', list, id) == 1 and redis.call('EXISTS', priorities) == 0
-  end
-  redis.call('HINCRBY', state, 'waiting', 1)
-  if not was_empty then
-    return false
-  end
-  redis.call('ZADD', base .. 'lanes', redis.call('HINCRBY', state, 'order', 1), name)
-  if redis.call('ZSCORE', base .. 'blocked-lanes', name) then
-    return redis.call('ZSCORE', base .. 'lane-times', name) and true or false
-  end
-  join_turns(name)
-  return true
-end
-local function resume_emptied(name)
-  local pass = string.find(name, NEEDS_MARK, 1, true) and redis.call('ZSCORE', base .. 'blocked-lanes', name)
-  if pass then
-    redis.call('ZREM', base .. 'blocked-lanes', name)
-    redis.call('ZREM', base .. 'lane-times', name)
-    redis.call('ZADD', base .. 'turns', pass, name)
-    redis.call('ZADD', base .. 'marker', '0', '0')
-  end
-end
-local function note_left_lane(name, count)
-  redis.call('HINCRBY', base .. 'turn-state', 'waiting', -count)
-  if redis.call('EXISTS', lane_list(base, name), lane_priorities(base, name)) == 0 then
-    redis.call('ZREM', base .. 'lanes', name)
-    resume_emptied(name)
-  end
-end
-local function leave_lane(lane, id)
-  local name, list, priorities = lane_keys(lane)
-  if redis.call('ZREM', priorities, id) == 0 then
-    local newest = redis.call('LPOS', list, id, 'MAXLEN', NEWEST_OF_LANE)
-    if redis.call('LREM', list, newest and 1 or -1, id) == 0 then
-      return false
-    end
-  end
-  note_left_lane(name, 1)
-  return true
-end
-local function read_features()
-  local state, limits, capacities = base .. 'turn-state', base .. 'key-limits', base .. 'capacities'
-  return redis.call('EXISTS', state, limits, limits, capacities, capacities, capacities, capacities)
-end
-local function read_obstacles(features)
-  local wait, prioritized = base .. 'wait', base .. 'prioritized'
-  local throttles, times, passes = base .. 'key-throttles', base .. 'lane-times', base .. 'key-passes'
-  local present = redis.call(
-    'EXISTS',
-    throttles,
-    times,
-    passes,
-    wait,
-    wait,
-    wait,
-    wait,
-    prioritized,
-    prioritized,
-    prioritized,
-    prioritized
-  )
-  local obstacles = { has_limits = features % 4 >= 2, is_counted = features >= 2, has_others = present >= 4 }
-  if present % 4 > 0 then
-    obstacles.has_times = redis.call('EXISTS', throttles, times) > 0
-    obstacles.has_throttles = obstacles.has_times and redis.call('EXISTS', throttles) == 1
-    obstacles.has_key_passes = redis.call('EXISTS', passes) == 1
-  end
-  return obstacles
-end
 local function limits_of_key(key)
   local own, default, own_rate, default_rate =
     unpack(redis.call('HMGET', base .. 'key-limits', 'concurrency:' .. key, 'concurrency', 'rate:' .. key, 'rate'))
@@ -7484,13 +8650,12 @@ end
 local function active_of_key(key)
   return tonumber(redis.call('ZSCORE', base .. 'active-by-key', key)) or 0
 end
-local function count_key(key)
-  return tonumber(redis.call('ZINCRBY', base .. 'active-by-key', '1', key))
-end
-local function uncount_key(key)
-  if redis.call('ZINCRBY', base .. 'active-by-key', '-1', key) == '0' then
+local function count_key(key, by)
+  local count = tonumber(redis.call('ZINCRBY', base .. 'active-by-key', by, key))
+  if count == 0 then
     redis.call('ZREM', base .. 'active-by-key', key)
   end
+  return count
 end
 local function open_rate(key, stored)
   local max, per, burst = string.match(stored, '^(%d+)/(%d+)/(%d+)$')
@@ -7512,12 +8677,6 @@ local function count_start(rate)
   local life = math.max(1, math.ceil(rate.due - rate.now))
   redis.call('SET', base .. 'key-rate:' .. rate.key, string.format('%.3f', rate.due), 'PX', life)
 end
-local function throttle_key(key, ends_at)
-  local throttles = base .. 'key-throttles'
-  redis.call('ZREMRANGEBYSCORE', throttles, '-inf', whole(millis()))
-  redis.call('ZADD', throttles, 'GT', whole(ends_at), key)
-  redis.call('PEXPIREAT', throttles, redis.call('ZRANGE', throttles, -1, -1, 'WITHSCORES')[2])
-end
 local created_limiters
 local function limiters()
   if created_limiters then
@@ -7532,62 +8691,73 @@ local function limiters()
   local function used_of(limiter)
     return tonumber(redis.call('ZSCORE', base .. 'in-use', limiter)) or 0
   end
-  local function is_before(one, other)
-    for i = 1, math.min(#one, #other) do
-      local a, b = string.byte(one, i), string.byte(other, i)
-      if a ~= b then
-        return a < b
+local function is_before(one, other)
+  for i = 1, math.min(#one, #other) do
+    local a, b = string.byte(one, i), string.byte(other, i)
+    if a ~= b then
+      return a < b
+    end
+  end
+  return #one < #other
+end
+local function first_waiter(limiter)
+  local capacity, first, ticket = capacity_of(limiter), nil, nil
+  local needs = redis.call('ZRANGEBYLEX', base .. 'waited-needs', '[' .. limiter .. '=', '(' .. limiter .. '>')
+  for _, need in ipairs(needs) do
+    if not capacity or tonumber(string.match(need, '%d+$')) <= capacity then
+      local lane, score = unpack(redis.call('ZRANGE', base .. 'need-waiters:' .. need, 0, 0, 'WITHSCORES'))
+      local at = tonumber(score)
+      if lane and (not first or at < ticket or at == ticket and is_before(lane, first)) then
+        first, ticket = lane, at
       end
     end
-    return #one < #other
   end
-  local function first_waiter(limiter)
-    local capacity, first, ticket = capacity_of(limiter), nil, nil
-    local needs = redis.call('ZRANGEBYLEX', base .. 'waited-needs', '[' .. limiter .. '=', '(' .. limiter .. '>')
-    for _, need in ipairs(needs) do
-      if not capacity or tonumber(string.match(need, '%d+$')) <= capacity then
-        local lane, score = unpack(redis.call('ZRANGE', base .. 'need-waiters:' .. need, 0, 0, 'WITHSCORES'))
-        local at = tonumber(score)
-        if lane and (not first or at < ticket or at == ticket and is_before(lane, first)) then
-          first, ticket = lane, at
-        end
-      end
-    end
-    return first, ticket
+  return first, ticket
+end
+local function wake(limiter)
+  wake_lane(first_waiter(limiter))
+end
+local function leave(name, need)
+  local waiters = base .. 'need-waiters:' .. need
+  if redis.call('ZREM', waiters, name) == 0 then
+    return false
   end
-  local function wake(limiter)
-    wake_lane(first_waiter(limiter))
+  if redis.call('EXISTS', waiters) == 0 then
+    redis.call('ZREM', base .. 'waited-needs', need)
   end
-  local function leave(name, need)
-    local waiters = base .. 'need-waiters:' .. need
-    if redis.call('ZREM', waiters, name) == 0 then
-      return false
-    end
-    if redis.call('EXISTS', waiters) == 0 then
-      redis.call('ZREM', base .. 'waited-needs', need)
-    end
-    return true
+  return true
+end
+local function leave_key(name, key)
+  local has_left = leave(name, key_need(key))
+  if has_left then
+    wake_first(key_need(key))
   end
-  local function leave_key(name, key)
-    local has_left = leave(name, key_need(key))
-    if has_left then
-      wake_first(key_need(key))
-    end
-    return has_left
+  return has_left
+end
+local function leave_waiters(name, key, needs, kept)
+  if redis.call('EXISTS', base .. 'waited-needs') == 0 then
+    return false
   end
-  local function leave_waiters(name, key, needs, kept)
-    if redis.call('EXISTS', base .. 'waited-needs') == 0 then
-      return false
+  local has_left = false
+  for limiter, amount in each_need(needs) do
+    if limiter ~= kept and leave(name, limiter .. '=' .. amount) then
+      has_left = true
+      wake(limiter)
     end
-    local has_left = false
-    for limiter, amount in each_need(needs) do
-      if limiter ~= kept and leave(name, limiter .. '=' .. amount) then
-        has_left = true
-        wake(limiter)
-      end
-    end
-    return kept ~= 'key' and leave_key(name, key) or has_left
   end
+  return kept ~= 'key' and leave_key(name, key) or has_left
+end
+local function wait_for(name, refused, pass, time)
+  for _, need in ipairs(refused) do
+    redis.call('ZADD', base .. 'need-waiters:' .. need, 'NX', pass, name)
+    redis.call('ZADD', base .. 'waited-needs', '0', need)
+  end
+  block_lane(name, pass)
+  local state = base .. 'turn-state'
+  if time and time > (tonumber(redis.call('HGET', state, 'time')) or -1) then
+    redis.call('HSET', state, 'time', time)
+  end
+end
   local function refusals(name, key, needs, pass)
     local refused, time = nil, pass
     for limiter, amount in each_need(needs) do
@@ -7611,17 +8781,6 @@ local function limiters()
       leave_key(name, key)
     end
     return refused, time
-  end
-  local function wait_for(name, refused, pass, time)
-    for _, need in ipairs(refused) do
-      redis.call('ZADD', base .. 'need-waiters:' .. need, 'NX', pass, name)
-      redis.call('ZADD', base .. 'waited-needs', '0', need)
-    end
-    block_lane(name, pass)
-    local state = base .. 'turn-state'
-    if time and time > (tonumber(redis.call('HGET', state, 'time')) or -1) then
-      redis.call('HSET', state, 'time', time)
-    end
   end
   local function is_full(needs)
     for limiter, amount in each_need(needs) do
@@ -7676,16 +8835,13 @@ local function hold_places(id)
   end
   local key, needs = split_lane(lane_name(lane))
   if key ~= '' and redis.call('EXISTS', base .. 'key-limits') == 1 then
-    count_key(key)
+    count_key(key, 1)
   end
   if needs then
     limiters().take(needs)
   end
 end
-local function give_back(lane)
-  local key, needs = split_lane(lane_name(lane))
-  local features = read_features()
-  local has_limits = features % 4 >= 2
+local function give_back_places(key, needs, has_limits)
   local left = key ~= '' and has_limits and redis.call('ZADD', base .. 'active-by-key', 'XX', 'INCR', '-1', key)
   if left then
     if tonumber(left) <= 0 then
@@ -7695,11 +8851,9 @@ local function give_back(lane)
       resume_key(key)
     end
   end
-  if not needs then
-    return features
+  if needs then
+    limiters().give_back(needs)
   end
-  limiters().give_back(needs)
-  return nil
 end
 local function ticket_of(base, name, key, needs)
   local waiters = base .. 'need-waiters:'
@@ -9663,84 +10817,6 @@ end
 local function lane_priorities(base, name)
   return base .. 'lane-priorities:' .. name
 end
-local function lane_length(base, name)
-  return redis.call('LLEN', lane_list(base, name)) + redis.call('ZCARD', lane_priorities(base, name))
-end
-local function lane_head(base, name)
-  return redis.call('LINDEX', lane_list(base, name), -1) or redis.call('ZRANGE', lane_priorities(base, name), 0, 0)[1]
-end
-local function whole(number)
-  return string.format('%.0f', number)
-end
-local function micros()
-  local time = redis.call('TIME')
-  return time[1] * 1000000 + time[2]
-end
-local function millis()
-  return math.floor(micros() / 1000)
-end
-local NEEDS_MARK = '\\30'
-local JOINS_BEHIND = 0.125
-local LANE_PRIORITY_STEP = 0x100000000
-local NEWEST_OF_LANE = 250
-local function lane_keys(lane)
-  local name = lane_name(lane)
-  return name, lane_list(base, name), lane_priorities(base, name)
-end
-local function join_turns(name)
-  local first = redis.call('ZRANGE', base .. 'turns', 0, 0, 'WITHSCORES')
-  local time, others = unpack(redis.call('HMGET', base .. 'turn-state', 'time', 'pass'))
-  local pass = (first[2] or time) and math.max(first[2] or 0, time or 0) + JOINS_BEHIND or others or 0
-  redis.call('ZADD', base .. 'turns', 'NX', pass, name)
-end
-local function enter_lane(lane, id, priority, to_head)
-  local name, list, priorities = lane_keys(lane)
-  local state, was_empty = base .. 'turn-state', false
-  if priority > 0 then
-    was_empty = redis.call('EXISTS', list, priorities) == 0
-    local order = to_head and 0 or redis.call('HINCRBY', state, 'order', 1) % LANE_PRIORITY_STEP
-    redis.call('ZADD', priorities, whole(priority * LANE_PRIORITY_STEP + order), id)
-  else
-    was_empty = redis.call(to_head and 'RPUSH' or 'LPUSH', list, id) == 1 and redis.call('EXISTS', priorities) == 0
-  end
-  redis.call('HINCRBY', state, 'waiting', 1)
-  if not was_empty then
-    return false
-  end
-  redis.call('ZADD', base .. 'lanes', redis.call('HINCRBY', state, 'order', 1), name)
-  if redis.call('ZSCORE', base .. 'blocked-lanes', name) then
-    return redis.call('ZSCORE', base .. 'lane-times', name) and true or false
-  end
-  join_turns(name)
-  return true
-end
-local function resume_emptied(name)
-  local pass = string.find(name, NEEDS_MARK, 1, true) and redis.call('ZSCORE', base .. 'blocked-lanes', name)
-  if pass then
-    redis.call('ZREM', base .. 'blocked-lanes', name)
-    redis.call('ZREM', base .. 'lane-times', name)
-    redis.call('ZADD', base .. 'turns', pass, name)
-    redis.call('ZADD', base .. 'marker', '0', '0')
-  end
-end
-local function note_left_lane(name, count)
-  redis.call('HINCRBY', base .. 'turn-state', 'waiting', -count)
-  if redis.call('EXISTS', lane_list(base, name), lane_priorities(base, name)) == 0 then
-    redis.call('ZREM', base .. 'lanes', name)
-    resume_emptied(name)
-  end
-end
-local function leave_lane(lane, id)
-  local name, list, priorities = lane_keys(lane)
-  if redis.call('ZREM', priorities, id) == 0 then
-    local newest = redis.call('LPOS', list, id, 'MAXLEN', NEWEST_OF_LANE)
-    if redis.call('LREM', list, newest and 1 or -1, id) == 0 then
-      return false
-    end
-  end
-  note_left_lane(name, 1)
-  return true
-end
 local function block_lane(name, pass)
   redis.call('ZREM', base .. 'turns', name)
   redis.call('ZADD', base .. 'blocked-lanes', pass, name)
@@ -9767,34 +10843,15 @@ end
 local function key_need(key)
   return 'key:' .. key .. '=1'
 end
-local function read_features()
-  local state, limits, capacities = base .. 'turn-state', base .. 'key-limits', base .. 'capacities'
-  return redis.call('EXISTS', state, limits, limits, capacities, capacities, capacities, capacities)
+local function whole(number)
+  return string.format('%.0f', number)
 end
-local function read_obstacles(features)
-  local wait, prioritized = base .. 'wait', base .. 'prioritized'
-  local throttles, times, passes = base .. 'key-throttles', base .. 'lane-times', base .. 'key-passes'
-  local present = redis.call(
-    'EXISTS',
-    throttles,
-    times,
-    passes,
-    wait,
-    wait,
-    wait,
-    wait,
-    prioritized,
-    prioritized,
-    prioritized,
-    prioritized
-  )
-  local obstacles = { has_limits = features % 4 >= 2, is_counted = features >= 2, has_others = present >= 4 }
-  if present % 4 > 0 then
-    obstacles.has_times = redis.call('EXISTS', throttles, times) > 0
-    obstacles.has_throttles = obstacles.has_times and redis.call('EXISTS', throttles) == 1
-    obstacles.has_key_passes = redis.call('EXISTS', passes) == 1
-  end
-  return obstacles
+local function micros()
+  local time = redis.call('TIME')
+  return time[1] * 1000000 + time[2]
+end
+local function millis()
+  return math.floor(micros() / 1000)
 end
 local function limits_of_key(key)
   local own, default, own_rate, default_rate =
@@ -9804,13 +10861,12 @@ end
 local function active_of_key(key)
   return tonumber(redis.call('ZSCORE', base .. 'active-by-key', key)) or 0
 end
-local function count_key(key)
-  return tonumber(redis.call('ZINCRBY', base .. 'active-by-key', '1', key))
-end
-local function uncount_key(key)
-  if redis.call('ZINCRBY', base .. 'active-by-key', '-1', key) == '0' then
+local function count_key(key, by)
+  local count = tonumber(redis.call('ZINCRBY', base .. 'active-by-key', by, key))
+  if count == 0 then
     redis.call('ZREM', base .. 'active-by-key', key)
   end
+  return count
 end
 local function open_rate(key, stored)
   local max, per, burst = string.match(stored, '^(%d+)/(%d+)/(%d+)$')
@@ -9832,12 +10888,6 @@ local function count_start(rate)
   local life = math.max(1, math.ceil(rate.due - rate.now))
   redis.call('SET', base .. 'key-rate:' .. rate.key, string.format('%.3f', rate.due), 'PX', life)
 end
-local function throttle_key(key, ends_at)
-  local throttles = base .. 'key-throttles'
-  redis.call('ZREMRANGEBYSCORE', throttles, '-inf', whole(millis()))
-  redis.call('ZADD', throttles, 'GT', whole(ends_at), key)
-  redis.call('PEXPIREAT', throttles, redis.call('ZRANGE', throttles, -1, -1, 'WITHSCORES')[2])
-end
 local created_limiters
 local function limiters()
   if created_limiters then
@@ -9852,62 +10902,73 @@ local function limiters()
   local function used_of(limiter)
     return tonumber(redis.call('ZSCORE', base .. 'in-use', limiter)) or 0
   end
-  local function is_before(one, other)
-    for i = 1, math.min(#one, #other) do
-      local a, b = string.byte(one, i), string.byte(other, i)
-      if a ~= b then
-        return a < b
+local function is_before(one, other)
+  for i = 1, math.min(#one, #other) do
+    local a, b = string.byte(one, i), string.byte(other, i)
+    if a ~= b then
+      return a < b
+    end
+  end
+  return #one < #other
+end
+local function first_waiter(limiter)
+  local capacity, first, ticket = capacity_of(limiter), nil, nil
+  local needs = redis.call('ZRANGEBYLEX', base .. 'waited-needs', '[' .. limiter .. '=', '(' .. limiter .. '>')
+  for _, need in ipairs(needs) do
+    if not capacity or tonumber(string.match(need, '%d+$')) <= capacity then
+      local lane, score = unpack(redis.call('ZRANGE', base .. 'need-waiters:' .. need, 0, 0, 'WITHSCORES'))
+      local at = tonumber(score)
+      if lane and (not first or at < ticket or at == ticket and is_before(lane, first)) then
+        first, ticket = lane, at
       end
     end
-    return #one < #other
   end
-  local function first_waiter(limiter)
-    local capacity, first, ticket = capacity_of(limiter), nil, nil
-    local needs = redis.call('ZRANGEBYLEX', base .. 'waited-needs', '[' .. limiter .. '=', '(' .. limiter .. '>')
-    for _, need in ipairs(needs) do
-      if not capacity or tonumber(string.match(need, '%d+$')) <= capacity then
-        local lane, score = unpack(redis.call('ZRANGE', base .. 'need-waiters:' .. need, 0, 0, 'WITHSCORES'))
-        local at = tonumber(score)
-        if lane and (not first or at < ticket or at == ticket and is_before(lane, first)) then
-          first, ticket = lane, at
-        end
-      end
-    end
-    return first, ticket
+  return first, ticket
+end
+local function wake(limiter)
+  wake_lane(first_waiter(limiter))
+end
+local function leave(name, need)
+  local waiters = base .. 'need-waiters:' .. need
+  if redis.call('ZREM', waiters, name) == 0 then
+    return false
   end
-  local function wake(limiter)
-    wake_lane(first_waiter(limiter))
+  if redis.call('EXISTS', waiters) == 0 then
+    redis.call('ZREM', base .. 'waited-needs', need)
   end
-  local function leave(name, need)
-    local waiters = base .. 'need-waiters:' .. need
-    if redis.call('ZREM', waiters, name) == 0 then
-      return false
-    end
-    if redis.call('EXISTS', waiters) == 0 then
-      redis.call('ZREM', base .. 'waited-needs', need)
-    end
-    return true
+  return true
+end
+local function leave_key(name, key)
+  local has_left = leave(name, key_need(key))
+  if has_left then
+    wake_first(key_need(key))
   end
-  local function leave_key(name, key)
-    local has_left = leave(name, key_need(key))
-    if has_left then
-      wake_first(key_need(key))
-    end
-    return has_left
+  return has_left
+end
+local function leave_waiters(name, key, needs, kept)
+  if redis.call('EXISTS', base .. 'waited-needs') == 0 then
+    return false
   end
-  local function leave_waiters(name, key, needs, kept)
-    if redis.call('EXISTS', base .. 'waited-needs') == 0 then
-      return false
+  local has_left = false
+  for limiter, amount in each_need(needs) do
+    if limiter ~= kept and leave(name, limiter .. '=' .. amount) then
+      has_left = true
+      wake(limiter)
     end
-    local has_left = false
-    for limiter, amount in each_need(needs) do
-      if limiter ~= kept and leave(name, limiter .. '=' .. amount) then
-        has_left = true
-        wake(limiter)
-      end
-    end
-    return kept ~= 'key' and leave_key(name, key) or has_left
   end
+  return kept ~= 'key' and leave_key(name, key) or has_left
+end
+local function wait_for(name, refused, pass, time)
+  for _, need in ipairs(refused) do
+    redis.call('ZADD', base .. 'need-waiters:' .. need, 'NX', pass, name)
+    redis.call('ZADD', base .. 'waited-needs', '0', need)
+  end
+  block_lane(name, pass)
+  local state = base .. 'turn-state'
+  if time and time > (tonumber(redis.call('HGET', state, 'time')) or -1) then
+    redis.call('HSET', state, 'time', time)
+  end
+end
   local function refusals(name, key, needs, pass)
     local refused, time = nil, pass
     for limiter, amount in each_need(needs) do
@@ -9931,17 +10992,6 @@ local function limiters()
       leave_key(name, key)
     end
     return refused, time
-  end
-  local function wait_for(name, refused, pass, time)
-    for _, need in ipairs(refused) do
-      redis.call('ZADD', base .. 'need-waiters:' .. need, 'NX', pass, name)
-      redis.call('ZADD', base .. 'waited-needs', '0', need)
-    end
-    block_lane(name, pass)
-    local state = base .. 'turn-state'
-    if time and time > (tonumber(redis.call('HGET', state, 'time')) or -1) then
-      redis.call('HSET', state, 'time', time)
-    end
   end
   local function is_full(needs)
     for limiter, amount in each_need(needs) do
@@ -9996,16 +11046,13 @@ local function hold_places(id)
   end
   local key, needs = split_lane(lane_name(lane))
   if key ~= '' and redis.call('EXISTS', base .. 'key-limits') == 1 then
-    count_key(key)
+    count_key(key, 1)
   end
   if needs then
     limiters().take(needs)
   end
 end
-local function give_back(lane)
-  local key, needs = split_lane(lane_name(lane))
-  local features = read_features()
-  local has_limits = features % 4 >= 2
+local function give_back_places(key, needs, has_limits)
   local left = key ~= '' and has_limits and redis.call('ZADD', base .. 'active-by-key', 'XX', 'INCR', '-1', key)
   if left then
     if tonumber(left) <= 0 then
@@ -10015,11 +11062,9 @@ local function give_back(lane)
       resume_key(key)
     end
   end
-  if not needs then
-    return features
+  if needs then
+    limiters().give_back(needs)
   end
-  limiters().give_back(needs)
-  return nil
 end
 local function ticket_of(base, name, key, needs)
   local waiters = base .. 'need-waiters:'
@@ -10260,12 +11305,6 @@ end
 local function lane_priorities(base, name)
   return base .. 'lane-priorities:' .. name
 end
-local function lane_length(base, name)
-  return redis.call('LLEN', lane_list(base, name)) + redis.call('ZCARD', lane_priorities(base, name))
-end
-local function lane_head(base, name)
-  return redis.call('LINDEX', lane_list(base, name), -1) or redis.call('ZRANGE', lane_priorities(base, name), 0, 0)[1]
-end
 local function whole(number)
   return string.format('%.0f', number)
 end
@@ -10276,54 +11315,15 @@ end
 local function millis()
   return math.floor(micros() / 1000)
 end
-local function limits_of_key(key)
-  local own, default, own_rate, default_rate =
-    unpack(redis.call('HMGET', base .. 'key-limits', 'concurrency:' .. key, 'concurrency', 'rate:' .. key, 'rate'))
-  return tonumber(own or default), own_rate or default_rate, own, own_rate
-end
-local function active_of_key(key)
-  return tonumber(redis.call('ZSCORE', base .. 'active-by-key', key)) or 0
-end
-local function count_key(key)
-  return tonumber(redis.call('ZINCRBY', base .. 'active-by-key', '1', key))
-end
-local function uncount_key(key)
-  if redis.call('ZINCRBY', base .. 'active-by-key', '-1', key) == '0' then
-    redis.call('ZREM', base .. 'active-by-key', key)
-  end
-end
-local function open_rate(key, stored)
-  local max, per, burst = string.match(stored, '^(%d+)/(%d+)/(%d+)$')
-  local now, interval = micros() / 1000, per / max
-  local early = interval * (burst - 1)
-  local due = tonumber(redis.call('GET', base .. 'key-rate:' .. key)) or now
-  if due > now + early + interval + 1 then
-    due = now + early
-  end
-  return { key = key, now = now, interval = interval, early = early, due = due }
-end
-local function key_starts_at(key, rate, has_throttles)
-  local starts_at = rate and rate.due - rate.early > rate.now and math.ceil(rate.due - rate.early) or nil
-  local ends_at = has_throttles and tonumber(redis.call('ZSCORE', base .. 'key-throttles', key))
-  return ends_at and ends_at > math.max(micros() / 1000, starts_at or 0) and ends_at or starts_at
-end
-local function count_start(rate)
-  rate.due = math.max(rate.due, rate.now) + rate.interval
-  local life = math.max(1, math.ceil(rate.due - rate.now))
-  redis.call('SET', base .. 'key-rate:' .. rate.key, string.format('%.3f', rate.due), 'PX', life)
-end
-local function throttle_key(key, ends_at)
-  local throttles = base .. 'key-throttles'
-  redis.call('ZREMRANGEBYSCORE', throttles, '-inf', whole(millis()))
-  redis.call('ZADD', throttles, 'GT', whole(ends_at), key)
-  redis.call('PEXPIREAT', throttles, redis.call('ZRANGE', throttles, -1, -1, 'WITHSCORES')[2])
-end
 local lane = redis.call('HGET', job, 'lane')
 local key = lane and split_lane(lane_name(lane))
 if not key or key == '' then
   return 0
 end
-throttle_key(key, millis() + duration + 1)
+local throttles, now = base .. 'key-throttles', millis()
+redis.call('ZREMRANGEBYSCORE', throttles, '-inf', whole(now))
+redis.call('ZADD', throttles, 'GT', whole(now + duration + 1), key)
+redis.call('PEXPIREAT', throttles, redis.call('ZRANGE', throttles, -1, -1, 'WITHSCORES')[2])
 return 1
 `,
 })
@@ -10549,74 +11549,6 @@ end
 local function lane_priorities(base, name)
   return base .. 'lane-priorities:' .. name
 end
-local function lane_length(base, name)
-  return redis.call('LLEN', lane_list(base, name)) + redis.call('ZCARD', lane_priorities(base, name))
-end
-local function lane_head(base, name)
-  return redis.call('LINDEX', lane_list(base, name), -1) or redis.call('ZRANGE', lane_priorities(base, name), 0, 0)[1]
-end
-local NEEDS_MARK = '\\30'
-local JOINS_BEHIND = 0.125
-local LANE_PRIORITY_STEP = 0x100000000
-local NEWEST_OF_LANE = 250
-local function lane_keys(lane)
-  local name = lane_name(lane)
-  return name, lane_list(base, name), lane_priorities(base, name)
-end
-local function join_turns(name)
-  local first = redis.call('ZRANGE', base .. 'turns', 0, 0, 'WITHSCORES')
-  local time, others = unpack(redis.call('HMGET', base .. 'turn-state', 'time', 'pass'))
-  local pass = (first[2] or time) and math.max(first[2] or 0, time or 0) + JOINS_BEHIND or others or 0
-  redis.call('ZADD', base .. 'turns', 'NX', pass, name)
-end
-local function enter_lane(lane, id, priority, to_head)
-  local name, list, priorities = lane_keys(lane)
-  local state, was_empty = base .. 'turn-state', false
-  if priority > 0 then
-    was_empty = redis.call('EXISTS', list, priorities) == 0
-    local order = to_head and 0 or redis.call('HINCRBY', state, 'order', 1) % LANE_PRIORITY_STEP
-    redis.call('ZADD', priorities, whole(priority * LANE_PRIORITY_STEP + order), id)
-  else
-    was_empty = redis.call(to_head and 'RPUSH' or 'LPUSH', list, id) == 1 and redis.call('EXISTS', priorities) == 0
-  end
-  redis.call('HINCRBY', state, 'waiting', 1)
-  if not was_empty then
-    return false
-  end
-  redis.call('ZADD', base .. 'lanes', redis.call('HINCRBY', state, 'order', 1), name)
-  if redis.call('ZSCORE', base .. 'blocked-lanes', name) then
-    return redis.call('ZSCORE', base .. 'lane-times', name) and true or false
-  end
-  join_turns(name)
-  return true
-end
-local function resume_emptied(name)
-  local pass = string.find(name, NEEDS_MARK, 1, true) and redis.call('ZSCORE', base .. 'blocked-lanes', name)
-  if pass then
-    redis.call('ZREM', base .. 'blocked-lanes', name)
-    redis.call('ZREM', base .. 'lane-times', name)
-    redis.call('ZADD', base .. 'turns', pass, name)
-    redis.call('ZADD', base .. 'marker', '0', '0')
-  end
-end
-local function note_left_lane(name, count)
-  redis.call('HINCRBY', base .. 'turn-state', 'waiting', -count)
-  if redis.call('EXISTS', lane_list(base, name), lane_priorities(base, name)) == 0 then
-    redis.call('ZREM', base .. 'lanes', name)
-    resume_emptied(name)
-  end
-end
-local function leave_lane(lane, id)
-  local name, list, priorities = lane_keys(lane)
-  if redis.call('ZREM', priorities, id) == 0 then
-    local newest = redis.call('LPOS', list, id, 'MAXLEN', NEWEST_OF_LANE)
-    if redis.call('LREM', list, newest and 1 or -1, id) == 0 then
-      return false
-    end
-  end
-  note_left_lane(name, 1)
-  return true
-end
 local function block_lane(name, pass)
   redis.call('ZREM', base .. 'turns', name)
   redis.call('ZADD', base .. 'blocked-lanes', pass, name)
@@ -10643,35 +11575,6 @@ end
 local function key_need(key)
   return 'key:' .. key .. '=1'
 end
-local function read_features()
-  local state, limits, capacities = base .. 'turn-state', base .. 'key-limits', base .. 'capacities'
-  return redis.call('EXISTS', state, limits, limits, capacities, capacities, capacities, capacities)
-end
-local function read_obstacles(features)
-  local wait, prioritized = base .. 'wait', base .. 'prioritized'
-  local throttles, times, passes = base .. 'key-throttles', base .. 'lane-times', base .. 'key-passes'
-  local present = redis.call(
-    'EXISTS',
-    throttles,
-    times,
-    passes,
-    wait,
-    wait,
-    wait,
-    wait,
-    prioritized,
-    prioritized,
-    prioritized,
-    prioritized
-  )
-  local obstacles = { has_limits = features % 4 >= 2, is_counted = features >= 2, has_others = present >= 4 }
-  if present % 4 > 0 then
-    obstacles.has_times = redis.call('EXISTS', throttles, times) > 0
-    obstacles.has_throttles = obstacles.has_times and redis.call('EXISTS', throttles) == 1
-    obstacles.has_key_passes = redis.call('EXISTS', passes) == 1
-  end
-  return obstacles
-end
 local function limits_of_key(key)
   local own, default, own_rate, default_rate =
     unpack(redis.call('HMGET', base .. 'key-limits', 'concurrency:' .. key, 'concurrency', 'rate:' .. key, 'rate'))
@@ -10680,13 +11583,12 @@ end
 local function active_of_key(key)
   return tonumber(redis.call('ZSCORE', base .. 'active-by-key', key)) or 0
 end
-local function count_key(key)
-  return tonumber(redis.call('ZINCRBY', base .. 'active-by-key', '1', key))
-end
-local function uncount_key(key)
-  if redis.call('ZINCRBY', base .. 'active-by-key', '-1', key) == '0' then
+local function count_key(key, by)
+  local count = tonumber(redis.call('ZINCRBY', base .. 'active-by-key', by, key))
+  if count == 0 then
     redis.call('ZREM', base .. 'active-by-key', key)
   end
+  return count
 end
 local function open_rate(key, stored)
   local max, per, burst = string.match(stored, '^(%d+)/(%d+)/(%d+)$')
@@ -10708,12 +11610,6 @@ local function count_start(rate)
   local life = math.max(1, math.ceil(rate.due - rate.now))
   redis.call('SET', base .. 'key-rate:' .. rate.key, string.format('%.3f', rate.due), 'PX', life)
 end
-local function throttle_key(key, ends_at)
-  local throttles = base .. 'key-throttles'
-  redis.call('ZREMRANGEBYSCORE', throttles, '-inf', whole(millis()))
-  redis.call('ZADD', throttles, 'GT', whole(ends_at), key)
-  redis.call('PEXPIREAT', throttles, redis.call('ZRANGE', throttles, -1, -1, 'WITHSCORES')[2])
-end
 local created_limiters
 local function limiters()
   if created_limiters then
@@ -10728,62 +11624,73 @@ local function limiters()
   local function used_of(limiter)
     return tonumber(redis.call('ZSCORE', base .. 'in-use', limiter)) or 0
   end
-  local function is_before(one, other)
-    for i = 1, math.min(#one, #other) do
-      local a, b = string.byte(one, i), string.byte(other, i)
-      if a ~= b then
-        return a < b
+local function is_before(one, other)
+  for i = 1, math.min(#one, #other) do
+    local a, b = string.byte(one, i), string.byte(other, i)
+    if a ~= b then
+      return a < b
+    end
+  end
+  return #one < #other
+end
+local function first_waiter(limiter)
+  local capacity, first, ticket = capacity_of(limiter), nil, nil
+  local needs = redis.call('ZRANGEBYLEX', base .. 'waited-needs', '[' .. limiter .. '=', '(' .. limiter .. '>')
+  for _, need in ipairs(needs) do
+    if not capacity or tonumber(string.match(need, '%d+$')) <= capacity then
+      local lane, score = unpack(redis.call('ZRANGE', base .. 'need-waiters:' .. need, 0, 0, 'WITHSCORES'))
+      local at = tonumber(score)
+      if lane and (not first or at < ticket or at == ticket and is_before(lane, first)) then
+        first, ticket = lane, at
       end
     end
-    return #one < #other
   end
-  local function first_waiter(limiter)
-    local capacity, first, ticket = capacity_of(limiter), nil, nil
-    local needs = redis.call('ZRANGEBYLEX', base .. 'waited-needs', '[' .. limiter .. '=', '(' .. limiter .. '>')
-    for _, need in ipairs(needs) do
-      if not capacity or tonumber(string.match(need, '%d+$')) <= capacity then
-        local lane, score = unpack(redis.call('ZRANGE', base .. 'need-waiters:' .. need, 0, 0, 'WITHSCORES'))
-        local at = tonumber(score)
-        if lane and (not first or at < ticket or at == ticket and is_before(lane, first)) then
-          first, ticket = lane, at
-        end
-      end
-    end
-    return first, ticket
+  return first, ticket
+end
+local function wake(limiter)
+  wake_lane(first_waiter(limiter))
+end
+local function leave(name, need)
+  local waiters = base .. 'need-waiters:' .. need
+  if redis.call('ZREM', waiters, name) == 0 then
+    return false
   end
-  local function wake(limiter)
-    wake_lane(first_waiter(limiter))
+  if redis.call('EXISTS', waiters) == 0 then
+    redis.call('ZREM', base .. 'waited-needs', need)
   end
-  local function leave(name, need)
-    local waiters = base .. 'need-waiters:' .. need
-    if redis.call('ZREM', waiters, name) == 0 then
-      return false
-    end
-    if redis.call('EXISTS', waiters) == 0 then
-      redis.call('ZREM', base .. 'waited-needs', need)
-    end
-    return true
+  return true
+end
+local function leave_key(name, key)
+  local has_left = leave(name, key_need(key))
+  if has_left then
+    wake_first(key_need(key))
   end
-  local function leave_key(name, key)
-    local has_left = leave(name, key_need(key))
-    if has_left then
-      wake_first(key_need(key))
-    end
-    return has_left
+  return has_left
+end
+local function leave_waiters(name, key, needs, kept)
+  if redis.call('EXISTS', base .. 'waited-needs') == 0 then
+    return false
   end
-  local function leave_waiters(name, key, needs, kept)
-    if redis.call('EXISTS', base .. 'waited-needs') == 0 then
-      return false
+  local has_left = false
+  for limiter, amount in each_need(needs) do
+    if limiter ~= kept and leave(name, limiter .. '=' .. amount) then
+      has_left = true
+      wake(limiter)
     end
-    local has_left = false
-    for limiter, amount in each_need(needs) do
-      if limiter ~= kept and leave(name, limiter .. '=' .. amount) then
-        has_left = true
-        wake(limiter)
-      end
-    end
-    return kept ~= 'key' and leave_key(name, key) or has_left
   end
+  return kept ~= 'key' and leave_key(name, key) or has_left
+end
+local function wait_for(name, refused, pass, time)
+  for _, need in ipairs(refused) do
+    redis.call('ZADD', base .. 'need-waiters:' .. need, 'NX', pass, name)
+    redis.call('ZADD', base .. 'waited-needs', '0', need)
+  end
+  block_lane(name, pass)
+  local state = base .. 'turn-state'
+  if time and time > (tonumber(redis.call('HGET', state, 'time')) or -1) then
+    redis.call('HSET', state, 'time', time)
+  end
+end
   local function refusals(name, key, needs, pass)
     local refused, time = nil, pass
     for limiter, amount in each_need(needs) do
@@ -10807,17 +11714,6 @@ local function limiters()
       leave_key(name, key)
     end
     return refused, time
-  end
-  local function wait_for(name, refused, pass, time)
-    for _, need in ipairs(refused) do
-      redis.call('ZADD', base .. 'need-waiters:' .. need, 'NX', pass, name)
-      redis.call('ZADD', base .. 'waited-needs', '0', need)
-    end
-    block_lane(name, pass)
-    local state = base .. 'turn-state'
-    if time and time > (tonumber(redis.call('HGET', state, 'time')) or -1) then
-      redis.call('HSET', state, 'time', time)
-    end
   end
   local function is_full(needs)
     for limiter, amount in each_need(needs) do
@@ -10872,16 +11768,13 @@ local function hold_places(id)
   end
   local key, needs = split_lane(lane_name(lane))
   if key ~= '' and redis.call('EXISTS', base .. 'key-limits') == 1 then
-    count_key(key)
+    count_key(key, 1)
   end
   if needs then
     limiters().take(needs)
   end
 end
-local function give_back(lane)
-  local key, needs = split_lane(lane_name(lane))
-  local features = read_features()
-  local has_limits = features % 4 >= 2
+local function give_back_places(key, needs, has_limits)
   local left = key ~= '' and has_limits and redis.call('ZADD', base .. 'active-by-key', 'XX', 'INCR', '-1', key)
   if left then
     if tonumber(left) <= 0 then
@@ -10891,11 +11784,9 @@ local function give_back(lane)
       resume_key(key)
     end
   end
-  if not needs then
-    return features
+  if needs then
+    limiters().give_back(needs)
   end
-  limiters().give_back(needs)
-  return nil
 end
 local function ticket_of(base, name, key, needs)
   local waiters = base .. 'need-waiters:'
@@ -11059,16 +11950,6 @@ end
 local function store_reply(key, request, reply, keepMs)
   redis.call('SET', key, cmsgpack.pack({ request, reply }), 'PX', keepMs)
 end
-local function whole(number)
-  return string.format('%.0f', number)
-end
-local function micros()
-  local time = redis.call('TIME')
-  return time[1] * 1000000 + time[2]
-end
-local function millis()
-  return math.floor(micros() / 1000)
-end
 local function lane_name(field)
   return string.match(field, ' (.*)$')
 end
@@ -11087,49 +11968,14 @@ end
 local function lane_priorities(base, name)
   return base .. 'lane-priorities:' .. name
 end
-local function lane_length(base, name)
-  return redis.call('LLEN', lane_list(base, name)) + redis.call('ZCARD', lane_priorities(base, name))
-end
-local function lane_head(base, name)
-  return redis.call('LINDEX', lane_list(base, name), -1) or redis.call('ZRANGE', lane_priorities(base, name), 0, 0)[1]
-end
-local NEEDS_MARK = '\\30'
-local JOINS_BEHIND = 0.125
-local LANE_PRIORITY_STEP = 0x100000000
 local NEWEST_OF_LANE = 250
-local function lane_keys(lane)
-  local name = lane_name(lane)
-  return name, lane_list(base, name), lane_priorities(base, name)
-end
-local function join_turns(name)
-  local first = redis.call('ZRANGE', base .. 'turns', 0, 0, 'WITHSCORES')
-  local time, others = unpack(redis.call('HMGET', base .. 'turn-state', 'time', 'pass'))
-  local pass = (first[2] or time) and math.max(first[2] or 0, time or 0) + JOINS_BEHIND or others or 0
-  redis.call('ZADD', base .. 'turns', 'NX', pass, name)
-end
-local function enter_lane(lane, id, priority, to_head)
-  local name, list, priorities = lane_keys(lane)
-  local state, was_empty = base .. 'turn-state', false
-  if priority > 0 then
-    was_empty = redis.call('EXISTS', list, priorities) == 0
-    local order = to_head and 0 or redis.call('HINCRBY', state, 'order', 1) % LANE_PRIORITY_STEP
-    redis.call('ZADD', priorities, whole(priority * LANE_PRIORITY_STEP + order), id)
-  else
-    was_empty = redis.call(to_head and 'RPUSH' or 'LPUSH', list, id) == 1 and redis.call('EXISTS', priorities) == 0
+local function note_left_lane(name, count)
+  redis.call('HINCRBY', base .. 'turn-state', 'waiting', -count)
+  if redis.call('EXISTS', lane_list(base, name), lane_priorities(base, name)) > 0 then
+    return
   end
-  redis.call('HINCRBY', state, 'waiting', 1)
-  if not was_empty then
-    return false
-  end
-  redis.call('ZADD', base .. 'lanes', redis.call('HINCRBY', state, 'order', 1), name)
-  if redis.call('ZSCORE', base .. 'blocked-lanes', name) then
-    return redis.call('ZSCORE', base .. 'lane-times', name) and true or false
-  end
-  join_turns(name)
-  return true
-end
-local function resume_emptied(name)
-  local pass = string.find(name, NEEDS_MARK, 1, true) and redis.call('ZSCORE', base .. 'blocked-lanes', name)
+  redis.call('ZREM', base .. 'lanes', name)
+  local pass = string.find(name, '\\30', 1, true) and redis.call('ZSCORE', base .. 'blocked-lanes', name)
   if pass then
     redis.call('ZREM', base .. 'blocked-lanes', name)
     redis.call('ZREM', base .. 'lane-times', name)
@@ -11137,16 +11983,10 @@ local function resume_emptied(name)
     redis.call('ZADD', base .. 'marker', '0', '0')
   end
 end
-local function note_left_lane(name, count)
-  redis.call('HINCRBY', base .. 'turn-state', 'waiting', -count)
-  if redis.call('EXISTS', lane_list(base, name), lane_priorities(base, name)) == 0 then
-    redis.call('ZREM', base .. 'lanes', name)
-    resume_emptied(name)
-  end
-end
 local function leave_lane(lane, id)
-  local name, list, priorities = lane_keys(lane)
-  if redis.call('ZREM', priorities, id) == 0 then
+  local name = lane_name(lane)
+  if redis.call('ZREM', lane_priorities(base, name), id) == 0 then
+    local list = lane_list(base, name)
     local newest = redis.call('LPOS', list, id, 'MAXLEN', NEWEST_OF_LANE)
     if redis.call('LREM', list, newest and 1 or -1, id) == 0 then
       return false
@@ -11154,6 +11994,11 @@ local function leave_lane(lane, id)
   end
   note_left_lane(name, 1)
   return true
+end
+local NEWEST = 250
+local function leave_wait(id)
+  local newest = redis.call('LPOS', base .. 'wait', id, 'MAXLEN', NEWEST)
+  return redis.call('LREM', base .. 'wait', newest and 1 or -1, id) == 1
 end
 local TASK_OVERHEAD_BYTES = 512
 local function stored_bytes_of(job)
@@ -11175,6 +12020,16 @@ local function charge(home, job, sign)
     redis.call('HDEL', home .. 'api-key-tasks', name)
   end
   return string.sub(at_end, 1, 1) == '+'
+end
+local function whole(number)
+  return string.format('%.0f', number)
+end
+local function micros()
+  local time = redis.call('TIME')
+  return time[1] * 1000000 + time[2]
+end
+local function millis()
+  return math.floor(micros() / 1000)
 end
 local MAX_OUTBOX_ENTRIES, MAX_OUTBOX_BYTES = 10000, 33554432
 local CLOSED_BY_OUTBOX = 'outbox'
@@ -11311,7 +12166,6 @@ local function delete_job(base, id)
   end
   return delete_keys(job)
 end
-local NEWEST = 250
 local function leave_delayed(id)
   if redis.call('ZREM', base .. 'delayed', id) == 0 then
     return false
@@ -11328,8 +12182,7 @@ local function leave_ready(id)
   if lane and leave_lane(lane, id) then
     return 'lanes'
   end
-  local newest = redis.call('LPOS', base .. 'wait', id, 'MAXLEN', NEWEST)
-  return redis.call('LREM', base .. 'wait', newest and 1 or -1, id) == 1 and 'wait' or nil
+  return leave_wait(id) and 'wait' or nil
 end
 local function take_out(id)
   return leave_delayed(id) and 'delayed' or leave_ready(id)
@@ -12282,16 +13135,13 @@ local function drop_events(stream, time)
     redis.call('XTRIM', stream, 'MINID', time)
   end
 end
-local function forget_waiters(base)
+local function forget_turns(base)
   if redis.call('EXISTS', base .. 'waited-needs') == 1 then
     for _, need in ipairs(redis.call('ZRANGE', base .. 'waited-needs', 0, -1)) do
       redis.call('UNLINK', base .. 'need-waiters:' .. need)
     end
     redis.call('UNLINK', base .. 'waited-needs')
   end
-end
-local function forget_turns(base)
-  forget_waiters(base)
   local turns, state = base .. 'turns', base .. 'turn-state'
   redis.call('UNLINK', turns, state, base .. 'blocked-lanes', base .. 'lane-times', base .. 'key-passes')
 end
@@ -12790,12 +13640,6 @@ end
 local function lane_priorities(base, name)
   return base .. 'lane-priorities:' .. name
 end
-local function lane_length(base, name)
-  return redis.call('LLEN', lane_list(base, name)) + redis.call('ZCARD', lane_priorities(base, name))
-end
-local function lane_head(base, name)
-  return redis.call('LINDEX', lane_list(base, name), -1) or redis.call('ZRANGE', lane_priorities(base, name), 0, 0)[1]
-end
 local counts, found = {}, {}
 for _, id in ipairs(redis.call('LRANGE', active, -passed - scan, -passed - 1)) do
   local lane = redis.call('HGET', base .. id, 'lane')
@@ -12930,6 +13774,7 @@ local function read_obstacles(features)
     obstacles.has_throttles = obstacles.has_times and redis.call('EXISTS', throttles) == 1
     obstacles.has_key_passes = redis.call('EXISTS', passes) == 1
   end
+  obstacles.limits_lanes = obstacles.is_counted or obstacles.has_throttles or obstacles.has_key_passes
   return obstacles
 end
 local function limits_of_key(key)
@@ -12940,13 +13785,12 @@ end
 local function active_of_key(key)
   return tonumber(redis.call('ZSCORE', base .. 'active-by-key', key)) or 0
 end
-local function count_key(key)
-  return tonumber(redis.call('ZINCRBY', base .. 'active-by-key', '1', key))
-end
-local function uncount_key(key)
-  if redis.call('ZINCRBY', base .. 'active-by-key', '-1', key) == '0' then
+local function count_key(key, by)
+  local count = tonumber(redis.call('ZINCRBY', base .. 'active-by-key', by, key))
+  if count == 0 then
     redis.call('ZREM', base .. 'active-by-key', key)
   end
+  return count
 end
 local function open_rate(key, stored)
   local max, per, burst = string.match(stored, '^(%d+)/(%d+)/(%d+)$')
@@ -12967,12 +13811,6 @@ local function count_start(rate)
   rate.due = math.max(rate.due, rate.now) + rate.interval
   local life = math.max(1, math.ceil(rate.due - rate.now))
   redis.call('SET', base .. 'key-rate:' .. rate.key, string.format('%.3f', rate.due), 'PX', life)
-end
-local function throttle_key(key, ends_at)
-  local throttles = base .. 'key-throttles'
-  redis.call('ZREMRANGEBYSCORE', throttles, '-inf', whole(millis()))
-  redis.call('ZADD', throttles, 'GT', whole(ends_at), key)
-  redis.call('PEXPIREAT', throttles, redis.call('ZRANGE', throttles, -1, -1, 'WITHSCORES')[2])
 end
 local KEY_LIMIT = 'keyLimit:'
 local obstacles = read_obstacles(read_features())
@@ -13057,12 +13895,6 @@ local function lane_list(base, name)
 end
 local function lane_priorities(base, name)
   return base .. 'lane-priorities:' .. name
-end
-local function lane_length(base, name)
-  return redis.call('LLEN', lane_list(base, name)) + redis.call('ZCARD', lane_priorities(base, name))
-end
-local function lane_head(base, name)
-  return redis.call('LINDEX', lane_list(base, name), -1) or redis.call('ZRANGE', lane_priorities(base, name), 0, 0)[1]
 end
 local function passed_in_list(list, last, passed)
   if last == '' then
@@ -13507,12 +14339,6 @@ local function lane_list(base, name)
 end
 local function lane_priorities(base, name)
   return base .. 'lane-priorities:' .. name
-end
-local function lane_length(base, name)
-  return redis.call('LLEN', lane_list(base, name)) + redis.call('ZCARD', lane_priorities(base, name))
-end
-local function lane_head(base, name)
-  return redis.call('LINDEX', lane_list(base, name), -1) or redis.call('ZRANGE', lane_priorities(base, name), 0, 0)[1]
 end
 local function ticket_of(base, name, key, needs)
   local waiters = base .. 'need-waiters:'
@@ -16548,43 +17374,14 @@ local function matching_rule(base, rules, id)
     end
   end
 end
-local NEEDS_MARK = '\\30'
-local JOINS_BEHIND = 0.125
-local LANE_PRIORITY_STEP = 0x100000000
 local NEWEST_OF_LANE = 250
-local function lane_keys(lane)
-  local name = lane_name(lane)
-  return name, lane_list(base, name), lane_priorities(base, name)
-end
-local function join_turns(name)
-  local first = redis.call('ZRANGE', base .. 'turns', 0, 0, 'WITHSCORES')
-  local time, others = unpack(redis.call('HMGET', base .. 'turn-state', 'time', 'pass'))
-  local pass = (first[2] or time) and math.max(first[2] or 0, time or 0) + JOINS_BEHIND or others or 0
-  redis.call('ZADD', base .. 'turns', 'NX', pass, name)
-end
-local function enter_lane(lane, id, priority, to_head)
-  local name, list, priorities = lane_keys(lane)
-  local state, was_empty = base .. 'turn-state', false
-  if priority > 0 then
-    was_empty = redis.call('EXISTS', list, priorities) == 0
-    local order = to_head and 0 or redis.call('HINCRBY', state, 'order', 1) % LANE_PRIORITY_STEP
-    redis.call('ZADD', priorities, whole(priority * LANE_PRIORITY_STEP + order), id)
-  else
-    was_empty = redis.call(to_head and 'RPUSH' or 'LPUSH', list, id) == 1 and redis.call('EXISTS', priorities) == 0
+local function note_left_lane(name, count)
+  redis.call('HINCRBY', base .. 'turn-state', 'waiting', -count)
+  if redis.call('EXISTS', lane_list(base, name), lane_priorities(base, name)) > 0 then
+    return
   end
-  redis.call('HINCRBY', state, 'waiting', 1)
-  if not was_empty then
-    return false
-  end
-  redis.call('ZADD', base .. 'lanes', redis.call('HINCRBY', state, 'order', 1), name)
-  if redis.call('ZSCORE', base .. 'blocked-lanes', name) then
-    return redis.call('ZSCORE', base .. 'lane-times', name) and true or false
-  end
-  join_turns(name)
-  return true
-end
-local function resume_emptied(name)
-  local pass = string.find(name, NEEDS_MARK, 1, true) and redis.call('ZSCORE', base .. 'blocked-lanes', name)
+  redis.call('ZREM', base .. 'lanes', name)
+  local pass = string.find(name, '\\30', 1, true) and redis.call('ZSCORE', base .. 'blocked-lanes', name)
   if pass then
     redis.call('ZREM', base .. 'blocked-lanes', name)
     redis.call('ZREM', base .. 'lane-times', name)
@@ -16592,16 +17389,10 @@ local function resume_emptied(name)
     redis.call('ZADD', base .. 'marker', '0', '0')
   end
 end
-local function note_left_lane(name, count)
-  redis.call('HINCRBY', base .. 'turn-state', 'waiting', -count)
-  if redis.call('EXISTS', lane_list(base, name), lane_priorities(base, name)) == 0 then
-    redis.call('ZREM', base .. 'lanes', name)
-    resume_emptied(name)
-  end
-end
 local function leave_lane(lane, id)
-  local name, list, priorities = lane_keys(lane)
-  if redis.call('ZREM', priorities, id) == 0 then
+  local name = lane_name(lane)
+  if redis.call('ZREM', lane_priorities(base, name), id) == 0 then
+    local list = lane_list(base, name)
     local newest = redis.call('LPOS', list, id, 'MAXLEN', NEWEST_OF_LANE)
     if redis.call('LREM', list, newest and 1 or -1, id) == 0 then
       return false
@@ -16609,6 +17400,11 @@ local function leave_lane(lane, id)
   end
   note_left_lane(name, 1)
   return true
+end
+local NEWEST = 250
+local function leave_wait(id)
+  local newest = redis.call('LPOS', base .. 'wait', id, 'MAXLEN', NEWEST)
+  return redis.call('LREM', base .. 'wait', newest and 1 or -1, id) == 1
 end
 local TASK_OVERHEAD_BYTES = 512
 local function stored_bytes_of(job)
@@ -16733,7 +17529,6 @@ local function delete_job(base, id)
   end
   return delete_keys(job)
 end
-local NEWEST = 250
 local function leave_delayed(id)
   if redis.call('ZREM', base .. 'delayed', id) == 0 then
     return false
@@ -16750,8 +17545,7 @@ local function leave_ready(id)
   if lane and leave_lane(lane, id) then
     return 'lanes'
   end
-  local newest = redis.call('LPOS', base .. 'wait', id, 'MAXLEN', NEWEST)
-  return redis.call('LREM', base .. 'wait', newest and 1 or -1, id) == 1 and 'wait' or nil
+  return leave_wait(id) and 'wait' or nil
 end
 local function take_out(id)
   return leave_delayed(id) and 'delayed' or leave_ready(id)
@@ -16871,6 +17665,35 @@ local function delete_replaced(task)
   redis.call('ZREM', base .. 'expiries', id)
   redis.call('XADD', base .. 'events', '*', 'event', 'removed', 'jobId', id, 'prev', place or 'unknown')
   stored_bytes = nil
+end
+local JOINS_BEHIND = 0.125
+local LANE_PRIORITY_STEP = 0x100000000
+local function join_turns(name)
+  local first = redis.call('ZRANGE', base .. 'turns', 0, 0, 'WITHSCORES')
+  local time, others = unpack(redis.call('HMGET', base .. 'turn-state', 'time', 'pass'))
+  local pass = (first[2] or time) and math.max(first[2] or 0, time or 0) + JOINS_BEHIND or others or 0
+  redis.call('ZADD', base .. 'turns', 'NX', pass, name)
+end
+local function enter_lane(lane, id, priority, to_head)
+  local name, state, was_empty = lane_name(lane), base .. 'turn-state', false
+  local list, priorities = lane_list(base, name), lane_priorities(base, name)
+  if priority > 0 then
+    was_empty = redis.call('EXISTS', list, priorities) == 0
+    local order = to_head and 0 or redis.call('HINCRBY', state, 'order', 1) % LANE_PRIORITY_STEP
+    redis.call('ZADD', priorities, whole(priority * LANE_PRIORITY_STEP + order), id)
+  else
+    was_empty = redis.call(to_head and 'RPUSH' or 'LPUSH', list, id) == 1 and redis.call('EXISTS', priorities) == 0
+  end
+  redis.call('HINCRBY', state, 'waiting', 1)
+  if not was_empty then
+    return false
+  end
+  redis.call('ZADD', base .. 'lanes', redis.call('HINCRBY', state, 'order', 1), name)
+  if redis.call('ZSCORE', base .. 'blocked-lanes', name) then
+    return redis.call('ZSCORE', base .. 'lane-times', name) and true or false
+  end
+  join_turns(name)
+  return true
 end
   created = {
     recall_forwarded = recall_forwarded,
@@ -17552,43 +18375,14 @@ local function matching_rule(base, rules, id)
     end
   end
 end
-local NEEDS_MARK = '\\30'
-local JOINS_BEHIND = 0.125
-local LANE_PRIORITY_STEP = 0x100000000
 local NEWEST_OF_LANE = 250
-local function lane_keys(lane)
-  local name = lane_name(lane)
-  return name, lane_list(base, name), lane_priorities(base, name)
-end
-local function join_turns(name)
-  local first = redis.call('ZRANGE', base .. 'turns', 0, 0, 'WITHSCORES')
-  local time, others = unpack(redis.call('HMGET', base .. 'turn-state', 'time', 'pass'))
-  local pass = (first[2] or time) and math.max(first[2] or 0, time or 0) + JOINS_BEHIND or others or 0
-  redis.call('ZADD', base .. 'turns', 'NX', pass, name)
-end
-local function enter_lane(lane, id, priority, to_head)
-  local name, list, priorities = lane_keys(lane)
-  local state, was_empty = base .. 'turn-state', false
-  if priority > 0 then
-    was_empty = redis.call('EXISTS', list, priorities) == 0
-    local order = to_head and 0 or redis.call('HINCRBY', state, 'order', 1) % LANE_PRIORITY_STEP
-    redis.call('ZADD', priorities, whole(priority * LANE_PRIORITY_STEP + order), id)
-  else
-    was_empty = redis.call(to_head and 'RPUSH' or 'LPUSH', list, id) == 1 and redis.call('EXISTS', priorities) == 0
+local function note_left_lane(name, count)
+  redis.call('HINCRBY', base .. 'turn-state', 'waiting', -count)
+  if redis.call('EXISTS', lane_list(base, name), lane_priorities(base, name)) > 0 then
+    return
   end
-  redis.call('HINCRBY', state, 'waiting', 1)
-  if not was_empty then
-    return false
-  end
-  redis.call('ZADD', base .. 'lanes', redis.call('HINCRBY', state, 'order', 1), name)
-  if redis.call('ZSCORE', base .. 'blocked-lanes', name) then
-    return redis.call('ZSCORE', base .. 'lane-times', name) and true or false
-  end
-  join_turns(name)
-  return true
-end
-local function resume_emptied(name)
-  local pass = string.find(name, NEEDS_MARK, 1, true) and redis.call('ZSCORE', base .. 'blocked-lanes', name)
+  redis.call('ZREM', base .. 'lanes', name)
+  local pass = string.find(name, '\\30', 1, true) and redis.call('ZSCORE', base .. 'blocked-lanes', name)
   if pass then
     redis.call('ZREM', base .. 'blocked-lanes', name)
     redis.call('ZREM', base .. 'lane-times', name)
@@ -17596,16 +18390,10 @@ local function resume_emptied(name)
     redis.call('ZADD', base .. 'marker', '0', '0')
   end
 end
-local function note_left_lane(name, count)
-  redis.call('HINCRBY', base .. 'turn-state', 'waiting', -count)
-  if redis.call('EXISTS', lane_list(base, name), lane_priorities(base, name)) == 0 then
-    redis.call('ZREM', base .. 'lanes', name)
-    resume_emptied(name)
-  end
-end
 local function leave_lane(lane, id)
-  local name, list, priorities = lane_keys(lane)
-  if redis.call('ZREM', priorities, id) == 0 then
+  local name = lane_name(lane)
+  if redis.call('ZREM', lane_priorities(base, name), id) == 0 then
+    local list = lane_list(base, name)
     local newest = redis.call('LPOS', list, id, 'MAXLEN', NEWEST_OF_LANE)
     if redis.call('LREM', list, newest and 1 or -1, id) == 0 then
       return false
@@ -17613,6 +18401,11 @@ local function leave_lane(lane, id)
   end
   note_left_lane(name, 1)
   return true
+end
+local NEWEST = 250
+local function leave_wait(id)
+  local newest = redis.call('LPOS', base .. 'wait', id, 'MAXLEN', NEWEST)
+  return redis.call('LREM', base .. 'wait', newest and 1 or -1, id) == 1
 end
 local TASK_OVERHEAD_BYTES = 512
 local function stored_bytes_of(job)
@@ -17737,7 +18530,6 @@ local function delete_job(base, id)
   end
   return delete_keys(job)
 end
-local NEWEST = 250
 local function leave_delayed(id)
   if redis.call('ZREM', base .. 'delayed', id) == 0 then
     return false
@@ -17754,8 +18546,7 @@ local function leave_ready(id)
   if lane and leave_lane(lane, id) then
     return 'lanes'
   end
-  local newest = redis.call('LPOS', base .. 'wait', id, 'MAXLEN', NEWEST)
-  return redis.call('LREM', base .. 'wait', newest and 1 or -1, id) == 1 and 'wait' or nil
+  return leave_wait(id) and 'wait' or nil
 end
 local function take_out(id)
   return leave_delayed(id) and 'delayed' or leave_ready(id)
@@ -17875,6 +18666,35 @@ local function delete_replaced(task)
   redis.call('ZREM', base .. 'expiries', id)
   redis.call('XADD', base .. 'events', '*', 'event', 'removed', 'jobId', id, 'prev', place or 'unknown')
   stored_bytes = nil
+end
+local JOINS_BEHIND = 0.125
+local LANE_PRIORITY_STEP = 0x100000000
+local function join_turns(name)
+  local first = redis.call('ZRANGE', base .. 'turns', 0, 0, 'WITHSCORES')
+  local time, others = unpack(redis.call('HMGET', base .. 'turn-state', 'time', 'pass'))
+  local pass = (first[2] or time) and math.max(first[2] or 0, time or 0) + JOINS_BEHIND or others or 0
+  redis.call('ZADD', base .. 'turns', 'NX', pass, name)
+end
+local function enter_lane(lane, id, priority, to_head)
+  local name, state, was_empty = lane_name(lane), base .. 'turn-state', false
+  local list, priorities = lane_list(base, name), lane_priorities(base, name)
+  if priority > 0 then
+    was_empty = redis.call('EXISTS', list, priorities) == 0
+    local order = to_head and 0 or redis.call('HINCRBY', state, 'order', 1) % LANE_PRIORITY_STEP
+    redis.call('ZADD', priorities, whole(priority * LANE_PRIORITY_STEP + order), id)
+  else
+    was_empty = redis.call(to_head and 'RPUSH' or 'LPUSH', list, id) == 1 and redis.call('EXISTS', priorities) == 0
+  end
+  redis.call('HINCRBY', state, 'waiting', 1)
+  if not was_empty then
+    return false
+  end
+  redis.call('ZADD', base .. 'lanes', redis.call('HINCRBY', state, 'order', 1), name)
+  if redis.call('ZSCORE', base .. 'blocked-lanes', name) then
+    return redis.call('ZSCORE', base .. 'lane-times', name) and true or false
+  end
+  join_turns(name)
+  return true
 end
   created = {
     recall_forwarded = recall_forwarded,
@@ -18077,20 +18897,8 @@ end
 local function lane_priorities(base, name)
   return base .. 'lane-priorities:' .. name
 end
-local function lane_length(base, name)
-  return redis.call('LLEN', lane_list(base, name)) + redis.call('ZCARD', lane_priorities(base, name))
-end
-local function lane_head(base, name)
-  return redis.call('LINDEX', lane_list(base, name), -1) or redis.call('ZRANGE', lane_priorities(base, name), 0, 0)[1]
-end
-local NEEDS_MARK = '\\30'
 local JOINS_BEHIND = 0.125
 local LANE_PRIORITY_STEP = 0x100000000
-local NEWEST_OF_LANE = 250
-local function lane_keys(lane)
-  local name = lane_name(lane)
-  return name, lane_list(base, name), lane_priorities(base, name)
-end
 local function join_turns(name)
   local first = redis.call('ZRANGE', base .. 'turns', 0, 0, 'WITHSCORES')
   local time, others = unpack(redis.call('HMGET', base .. 'turn-state', 'time', 'pass'))
@@ -18098,8 +18906,8 @@ local function join_turns(name)
   redis.call('ZADD', base .. 'turns', 'NX', pass, name)
 end
 local function enter_lane(lane, id, priority, to_head)
-  local name, list, priorities = lane_keys(lane)
-  local state, was_empty = base .. 'turn-state', false
+  local name, state, was_empty = lane_name(lane), base .. 'turn-state', false
+  local list, priorities = lane_list(base, name), lane_priorities(base, name)
   if priority > 0 then
     was_empty = redis.call('EXISTS', list, priorities) == 0
     local order = to_head and 0 or redis.call('HINCRBY', state, 'order', 1) % LANE_PRIORITY_STEP
@@ -18116,33 +18924,6 @@ local function enter_lane(lane, id, priority, to_head)
     return redis.call('ZSCORE', base .. 'lane-times', name) and true or false
   end
   join_turns(name)
-  return true
-end
-local function resume_emptied(name)
-  local pass = string.find(name, NEEDS_MARK, 1, true) and redis.call('ZSCORE', base .. 'blocked-lanes', name)
-  if pass then
-    redis.call('ZREM', base .. 'blocked-lanes', name)
-    redis.call('ZREM', base .. 'lane-times', name)
-    redis.call('ZADD', base .. 'turns', pass, name)
-    redis.call('ZADD', base .. 'marker', '0', '0')
-  end
-end
-local function note_left_lane(name, count)
-  redis.call('HINCRBY', base .. 'turn-state', 'waiting', -count)
-  if redis.call('EXISTS', lane_list(base, name), lane_priorities(base, name)) == 0 then
-    redis.call('ZREM', base .. 'lanes', name)
-    resume_emptied(name)
-  end
-end
-local function leave_lane(lane, id)
-  local name, list, priorities = lane_keys(lane)
-  if redis.call('ZREM', priorities, id) == 0 then
-    local newest = redis.call('LPOS', list, id, 'MAXLEN', NEWEST_OF_LANE)
-    if redis.call('LREM', list, newest and 1 or -1, id) == 0 then
-      return false
-    end
-  end
-  note_left_lane(name, 1)
   return true
 end
 local function rare()
@@ -18217,6 +18998,38 @@ local function write_waiting()
     local lane_time = redis.call('ZRANGE', base .. 'lane-times', 0, 0, 'WITHSCORES')[2]
     redis.call('ZADD', base .. 'marker', whole(math.min(next_due, lane_time or next_due)), '1')
   end
+end
+local NEWEST_OF_LANE = 250
+local function note_left_lane(name, count)
+  redis.call('HINCRBY', base .. 'turn-state', 'waiting', -count)
+  if redis.call('EXISTS', lane_list(base, name), lane_priorities(base, name)) > 0 then
+    return
+  end
+  redis.call('ZREM', base .. 'lanes', name)
+  local pass = string.find(name, '\\30', 1, true) and redis.call('ZSCORE', base .. 'blocked-lanes', name)
+  if pass then
+    redis.call('ZREM', base .. 'blocked-lanes', name)
+    redis.call('ZREM', base .. 'lane-times', name)
+    redis.call('ZADD', base .. 'turns', pass, name)
+    redis.call('ZADD', base .. 'marker', '0', '0')
+  end
+end
+local function leave_lane(lane, id)
+  local name = lane_name(lane)
+  if redis.call('ZREM', lane_priorities(base, name), id) == 0 then
+    local list = lane_list(base, name)
+    local newest = redis.call('LPOS', list, id, 'MAXLEN', NEWEST_OF_LANE)
+    if redis.call('LREM', list, newest and 1 or -1, id) == 0 then
+      return false
+    end
+  end
+  note_left_lane(name, 1)
+  return true
+end
+local NEWEST = 250
+local function leave_wait(id)
+  local newest = redis.call('LPOS', base .. 'wait', id, 'MAXLEN', NEWEST)
+  return redis.call('LREM', base .. 'wait', newest and 1 or -1, id) == 1
 end
 local TASK_OVERHEAD_BYTES = 512
 local function stored_bytes_of(job)
@@ -18374,7 +19187,6 @@ local function delete_job(base, id)
   end
   return delete_keys(job)
 end
-local NEWEST = 250
 local function leave_delayed(id)
   if redis.call('ZREM', base .. 'delayed', id) == 0 then
     return false
@@ -18391,8 +19203,7 @@ local function leave_ready(id)
   if lane and leave_lane(lane, id) then
     return 'lanes'
   end
-  local newest = redis.call('LPOS', base .. 'wait', id, 'MAXLEN', NEWEST)
-  return redis.call('LREM', base .. 'wait', newest and 1 or -1, id) == 1 and 'wait' or nil
+  return leave_wait(id) and 'wait' or nil
 end
 local function take_out(id)
   return leave_delayed(id) and 'delayed' or leave_ready(id)
@@ -18467,20 +19278,8 @@ end
 local function lane_priorities(base, name)
   return base .. 'lane-priorities:' .. name
 end
-local function lane_length(base, name)
-  return redis.call('LLEN', lane_list(base, name)) + redis.call('ZCARD', lane_priorities(base, name))
-end
-local function lane_head(base, name)
-  return redis.call('LINDEX', lane_list(base, name), -1) or redis.call('ZRANGE', lane_priorities(base, name), 0, 0)[1]
-end
-local NEEDS_MARK = '\\30'
 local JOINS_BEHIND = 0.125
 local LANE_PRIORITY_STEP = 0x100000000
-local NEWEST_OF_LANE = 250
-local function lane_keys(lane)
-  local name = lane_name(lane)
-  return name, lane_list(base, name), lane_priorities(base, name)
-end
 local function join_turns(name)
   local first = redis.call('ZRANGE', base .. 'turns', 0, 0, 'WITHSCORES')
   local time, others = unpack(redis.call('HMGET', base .. 'turn-state', 'time', 'pass'))
@@ -18488,8 +19287,8 @@ local function join_turns(name)
   redis.call('ZADD', base .. 'turns', 'NX', pass, name)
 end
 local function enter_lane(lane, id, priority, to_head)
-  local name, list, priorities = lane_keys(lane)
-  local state, was_empty = base .. 'turn-state', false
+  local name, state, was_empty = lane_name(lane), base .. 'turn-state', false
+  local list, priorities = lane_list(base, name), lane_priorities(base, name)
   if priority > 0 then
     was_empty = redis.call('EXISTS', list, priorities) == 0
     local order = to_head and 0 or redis.call('HINCRBY', state, 'order', 1) % LANE_PRIORITY_STEP
@@ -18506,33 +19305,6 @@ local function enter_lane(lane, id, priority, to_head)
     return redis.call('ZSCORE', base .. 'lane-times', name) and true or false
   end
   join_turns(name)
-  return true
-end
-local function resume_emptied(name)
-  local pass = string.find(name, NEEDS_MARK, 1, true) and redis.call('ZSCORE', base .. 'blocked-lanes', name)
-  if pass then
-    redis.call('ZREM', base .. 'blocked-lanes', name)
-    redis.call('ZREM', base .. 'lane-times', name)
-    redis.call('ZADD', base .. 'turns', pass, name)
-    redis.call('ZADD', base .. 'marker', '0', '0')
-  end
-end
-local function note_left_lane(name, count)
-  redis.call('HINCRBY', base .. 'turn-state', 'waiting', -count)
-  if redis.call('EXISTS', lane_list(base, name), lane_priorities(base, name)) == 0 then
-    redis.call('ZREM', base .. 'lanes', name)
-    resume_emptied(name)
-  end
-end
-local function leave_lane(lane, id)
-  local name, list, priorities = lane_keys(lane)
-  if redis.call('ZREM', priorities, id) == 0 then
-    local newest = redis.call('LPOS', list, id, 'MAXLEN', NEWEST_OF_LANE)
-    if redis.call('LREM', list, newest and 1 or -1, id) == 0 then
-      return false
-    end
-  end
-  note_left_lane(name, 1)
   return true
 end
 local function rare()
@@ -18607,6 +19379,38 @@ local function write_waiting()
     local lane_time = redis.call('ZRANGE', base .. 'lane-times', 0, 0, 'WITHSCORES')[2]
     redis.call('ZADD', base .. 'marker', whole(math.min(next_due, lane_time or next_due)), '1')
   end
+end
+local NEWEST_OF_LANE = 250
+local function note_left_lane(name, count)
+  redis.call('HINCRBY', base .. 'turn-state', 'waiting', -count)
+  if redis.call('EXISTS', lane_list(base, name), lane_priorities(base, name)) > 0 then
+    return
+  end
+  redis.call('ZREM', base .. 'lanes', name)
+  local pass = string.find(name, '\\30', 1, true) and redis.call('ZSCORE', base .. 'blocked-lanes', name)
+  if pass then
+    redis.call('ZREM', base .. 'blocked-lanes', name)
+    redis.call('ZREM', base .. 'lane-times', name)
+    redis.call('ZADD', base .. 'turns', pass, name)
+    redis.call('ZADD', base .. 'marker', '0', '0')
+  end
+end
+local function leave_lane(lane, id)
+  local name = lane_name(lane)
+  if redis.call('ZREM', lane_priorities(base, name), id) == 0 then
+    local list = lane_list(base, name)
+    local newest = redis.call('LPOS', list, id, 'MAXLEN', NEWEST_OF_LANE)
+    if redis.call('LREM', list, newest and 1 or -1, id) == 0 then
+      return false
+    end
+  end
+  note_left_lane(name, 1)
+  return true
+end
+local NEWEST = 250
+local function leave_wait(id)
+  local newest = redis.call('LPOS', base .. 'wait', id, 'MAXLEN', NEWEST)
+  return redis.call('LREM', base .. 'wait', newest and 1 or -1, id) == 1
 end
 local TASK_OVERHEAD_BYTES = 512
 local function stored_bytes_of(job)
@@ -18764,7 +19568,6 @@ local function delete_job(base, id)
   end
   return delete_keys(job)
 end
-local NEWEST = 250
 local function leave_delayed(id)
   if redis.call('ZREM', base .. 'delayed', id) == 0 then
     return false
@@ -18781,8 +19584,7 @@ local function leave_ready(id)
   if lane and leave_lane(lane, id) then
     return 'lanes'
   end
-  local newest = redis.call('LPOS', base .. 'wait', id, 'MAXLEN', NEWEST)
-  return redis.call('LREM', base .. 'wait', newest and 1 or -1, id) == 1 and 'wait' or nil
+  return leave_wait(id) and 'wait' or nil
 end
 local function take_out(id)
   return leave_delayed(id) and 'delayed' or leave_ready(id)
@@ -18868,100 +19670,6 @@ end
 local function lane_priorities(base, name)
   return base .. 'lane-priorities:' .. name
 end
-local function lane_length(base, name)
-  return redis.call('LLEN', lane_list(base, name)) + redis.call('ZCARD', lane_priorities(base, name))
-end
-local function lane_head(base, name)
-  return redis.call('LINDEX', lane_list(base, name), -1) or redis.call('ZRANGE', lane_priorities(base, name), 0, 0)[1]
-end
-local NEEDS_MARK = '\\30'
-local JOINS_BEHIND = 0.125
-local LANE_PRIORITY_STEP = 0x100000000
-local NEWEST_OF_LANE = 250
-local function lane_keys(lane)
-  local name = lane_name(lane)
-  return name, lane_list(base, name), lane_priorities(base, name)
-end
-local function join_turns(name)
-  local first = redis.call('ZRANGE', base .. 'turns', 0, 0, 'WITHSCORES')
-  local time, others = unpack(redis.call('HMGET', base .. 'turn-state', 'time', 'pass'))
-  local pass = (first[2] or time) and math.max(first[2] or 0, time or 0) + JOINS_BEHIND or others or 0
-  redis.call('ZADD', base .. 'turns', 'NX', pass, name)
-end
-local function enter_lane(lane, id, priority, to_head)
-  local name, list, priorities = lane_keys(lane)
-  local state, was_empty = base .. 'turn-state', false
-  if priority > 0 then
-    was_empty = redis.call('EXISTS', list, priorities) == 0
-    local order = to_head and 0 or redis.call('HINCRBY', state, 'order', 1) % LANE_PRIORITY_STEP
-    redis.call('ZADD', priorities, whole(priority * LANE_PRIORITY_STEP + order), id)
-  else
-    was_empty = redis.call(to_head and 'RPUSH' or 'LPUSH', list, id) == 1 and redis.call('EXISTS', priorities) == 0
-  end
-  redis.call('HINCRBY', state, 'waiting', 1)
-  if not was_empty then
-    return false
-  end
-  redis.call('ZADD', base .. 'lanes', redis.call('HINCRBY', state, 'order', 1), name)
-  if redis.call('ZSCORE', base .. 'blocked-lanes', name) then
-    return redis.call('ZSCORE', base .. 'lane-times', name) and true or false
-  end
-  join_turns(name)
-  return true
-end
-local function resume_emptied(name)
-  local pass = string.find(name, NEEDS_MARK, 1, true) and redis.call('ZSCORE', base .. 'blocked-lanes', name)
-  if pass then
-    redis.call('ZREM', base .. 'blocked-lanes', name)
-    redis.call('ZREM', base .. 'lane-times', name)
-    redis.call('ZADD', base .. 'turns', pass, name)
-    redis.call('ZADD', base .. 'marker', '0', '0')
-  end
-end
-local function note_left_lane(name, count)
-  redis.call('HINCRBY', base .. 'turn-state', 'waiting', -count)
-  if redis.call('EXISTS', lane_list(base, name), lane_priorities(base, name)) == 0 then
-    redis.call('ZREM', base .. 'lanes', name)
-    resume_emptied(name)
-  end
-end
-local function leave_lane(lane, id)
-  local name, list, priorities = lane_keys(lane)
-  if redis.call('ZREM', priorities, id) == 0 then
-    local newest = redis.call('LPOS', list, id, 'MAXLEN', NEWEST_OF_LANE)
-    if redis.call('LREM', list, newest and 1 or -1, id) == 0 then
-      return false
-    end
-  end
-  note_left_lane(name, 1)
-  return true
-end
-local function block_lane(name, pass)
-  redis.call('ZREM', base .. 'turns', name)
-  redis.call('ZADD', base .. 'blocked-lanes', pass, name)
-end
-local function resume_lane(name, pass)
-  redis.call('ZREM', base .. 'blocked-lanes', name)
-  local first = redis.call('ZRANGE', base .. 'turns', 0, 0, 'WITHSCORES')
-  local time = redis.call('HGET', base .. 'turn-state', 'time')
-  redis.call('ZADD', base .. 'turns', math.max(pass, first[2] or 0, time or 0), name)
-  if redis.call('ZSCORE', base .. 'lanes', name) then
-    redis.call('ZADD', base .. 'marker', '0', '0')
-  end
-end
-local function wake_lane(name, ticket)
-  if name and redis.call('ZREM', base .. 'blocked-lanes', name) == 1 then
-    redis.call('ZADD', base .. 'turns', ticket, name)
-    redis.call('ZADD', base .. 'marker', '0', '0')
-  end
-end
-local function wake_first(need)
-  local first, ticket = unpack(redis.call('ZRANGE', base .. 'need-waiters:' .. need, 0, 0, 'WITHSCORES'))
-  wake_lane(first, ticket)
-end
-local function key_need(key)
-  return 'key:' .. key .. '=1'
-end
 local function read_features()
   local state, limits, capacities = base .. 'turn-state', base .. 'key-limits', base .. 'capacities'
   return redis.call('EXISTS', state, limits, limits, capacities, capacities, capacities, capacities)
@@ -18989,7 +19697,66 @@ local function read_obstacles(features)
     obstacles.has_throttles = obstacles.has_times and redis.call('EXISTS', throttles) == 1
     obstacles.has_key_passes = redis.call('EXISTS', passes) == 1
   end
+  obstacles.limits_lanes = obstacles.is_counted or obstacles.has_throttles or obstacles.has_key_passes
   return obstacles
+end
+local NEWEST_OF_LANE = 250
+local function note_left_lane(name, count)
+  redis.call('HINCRBY', base .. 'turn-state', 'waiting', -count)
+  if redis.call('EXISTS', lane_list(base, name), lane_priorities(base, name)) > 0 then
+    return
+  end
+  redis.call('ZREM', base .. 'lanes', name)
+  local pass = string.find(name, '\\30', 1, true) and redis.call('ZSCORE', base .. 'blocked-lanes', name)
+  if pass then
+    redis.call('ZREM', base .. 'blocked-lanes', name)
+    redis.call('ZREM', base .. 'lane-times', name)
+    redis.call('ZADD', base .. 'turns', pass, name)
+    redis.call('ZADD', base .. 'marker', '0', '0')
+  end
+end
+local function leave_lane(lane, id)
+  local name = lane_name(lane)
+  if redis.call('ZREM', lane_priorities(base, name), id) == 0 then
+    local list = lane_list(base, name)
+    local newest = redis.call('LPOS', list, id, 'MAXLEN', NEWEST_OF_LANE)
+    if redis.call('LREM', list, newest and 1 or -1, id) == 0 then
+      return false
+    end
+  end
+  note_left_lane(name, 1)
+  return true
+end
+local created_limited
+local function limited()
+  if created_limited then
+    return created_limited
+  end
+local function block_lane(name, pass)
+  redis.call('ZREM', base .. 'turns', name)
+  redis.call('ZADD', base .. 'blocked-lanes', pass, name)
+end
+local function resume_lane(name, pass)
+  redis.call('ZREM', base .. 'blocked-lanes', name)
+  local first = redis.call('ZRANGE', base .. 'turns', 0, 0, 'WITHSCORES')
+  local time = redis.call('HGET', base .. 'turn-state', 'time')
+  redis.call('ZADD', base .. 'turns', math.max(pass, first[2] or 0, time or 0), name)
+  if redis.call('ZSCORE', base .. 'lanes', name) then
+    redis.call('ZADD', base .. 'marker', '0', '0')
+  end
+end
+local function wake_lane(name, ticket)
+  if name and redis.call('ZREM', base .. 'blocked-lanes', name) == 1 then
+    redis.call('ZADD', base .. 'turns', ticket, name)
+    redis.call('ZADD', base .. 'marker', '0', '0')
+  end
+end
+local function wake_first(need)
+  local first, ticket = unpack(redis.call('ZRANGE', base .. 'need-waiters:' .. need, 0, 0, 'WITHSCORES'))
+  wake_lane(first, ticket)
+end
+local function key_need(key)
+  return 'key:' .. key .. '=1'
 end
 local function limits_of_key(key)
   local own, default, own_rate, default_rate =
@@ -18999,13 +19766,12 @@ end
 local function active_of_key(key)
   return tonumber(redis.call('ZSCORE', base .. 'active-by-key', key)) or 0
 end
-local function count_key(key)
-  return tonumber(redis.call('ZINCRBY', base .. 'active-by-key', '1', key))
-end
-local function uncount_key(key)
-  if redis.call('ZINCRBY', base .. 'active-by-key', '-1', key) == '0' then
+local function count_key(key, by)
+  local count = tonumber(redis.call('ZINCRBY', base .. 'active-by-key', by, key))
+  if count == 0 then
     redis.call('ZREM', base .. 'active-by-key', key)
   end
+  return count
 end
 local function open_rate(key, stored)
   local max, per, burst = string.match(stored, '^(%d+)/(%d+)/(%d+)$')
@@ -19027,12 +19793,6 @@ local function count_start(rate)
   local life = math.max(1, math.ceil(rate.due - rate.now))
   redis.call('SET', base .. 'key-rate:' .. rate.key, string.format('%.3f', rate.due), 'PX', life)
 end
-local function throttle_key(key, ends_at)
-  local throttles = base .. 'key-throttles'
-  redis.call('ZREMRANGEBYSCORE', throttles, '-inf', whole(millis()))
-  redis.call('ZADD', throttles, 'GT', whole(ends_at), key)
-  redis.call('PEXPIREAT', throttles, redis.call('ZRANGE', throttles, -1, -1, 'WITHSCORES')[2])
-end
 local created_limiters
 local function limiters()
   if created_limiters then
@@ -19047,62 +19807,73 @@ local function limiters()
   local function used_of(limiter)
     return tonumber(redis.call('ZSCORE', base .. 'in-use', limiter)) or 0
   end
-  local function is_before(one, other)
-    for i = 1, math.min(#one, #other) do
-      local a, b = string.byte(one, i), string.byte(other, i)
-      if a ~= b then
-        return a < b
+local function is_before(one, other)
+  for i = 1, math.min(#one, #other) do
+    local a, b = string.byte(one, i), string.byte(other, i)
+    if a ~= b then
+      return a < b
+    end
+  end
+  return #one < #other
+end
+local function first_waiter(limiter)
+  local capacity, first, ticket = capacity_of(limiter), nil, nil
+  local needs = redis.call('ZRANGEBYLEX', base .. 'waited-needs', '[' .. limiter .. '=', '(' .. limiter .. '>')
+  for _, need in ipairs(needs) do
+    if not capacity or tonumber(string.match(need, '%d+$')) <= capacity then
+      local lane, score = unpack(redis.call('ZRANGE', base .. 'need-waiters:' .. need, 0, 0, 'WITHSCORES'))
+      local at = tonumber(score)
+      if lane and (not first or at < ticket or at == ticket and is_before(lane, first)) then
+        first, ticket = lane, at
       end
     end
-    return #one < #other
   end
-  local function first_waiter(limiter)
-    local capacity, first, ticket = capacity_of(limiter), nil, nil
-    local needs = redis.call('ZRANGEBYLEX', base .. 'waited-needs', '[' .. limiter .. '=', '(' .. limiter .. '>')
-    for _, need in ipairs(needs) do
-      if not capacity or tonumber(string.match(need, '%d+$')) <= capacity then
-        local lane, score = unpack(redis.call('ZRANGE', base .. 'need-waiters:' .. need, 0, 0, 'WITHSCORES'))
-        local at = tonumber(score)
-        if lane and (not first or at < ticket or at == ticket and is_before(lane, first)) then
-          first, ticket = lane, at
-        end
-      end
-    end
-    return first, ticket
+  return first, ticket
+end
+local function wake(limiter)
+  wake_lane(first_waiter(limiter))
+end
+local function leave(name, need)
+  local waiters = base .. 'need-waiters:' .. need
+  if redis.call('ZREM', waiters, name) == 0 then
+    return false
   end
-  local function wake(limiter)
-    wake_lane(first_waiter(limiter))
+  if redis.call('EXISTS', waiters) == 0 then
+    redis.call('ZREM', base .. 'waited-needs', need)
   end
-  local function leave(name, need)
-    local waiters = base .. 'need-waiters:' .. need
-    if redis.call('ZREM', waiters, name) == 0 then
-      return false
-    end
-    if redis.call('EXISTS', waiters) == 0 then
-      redis.call('ZREM', base .. 'waited-needs', need)
-    end
-    return true
+  return true
+end
+local function leave_key(name, key)
+  local has_left = leave(name, key_need(key))
+  if has_left then
+    wake_first(key_need(key))
   end
-  local function leave_key(name, key)
-    local has_left = leave(name, key_need(key))
-    if has_left then
-      wake_first(key_need(key))
-    end
-    return has_left
+  return has_left
+end
+local function leave_waiters(name, key, needs, kept)
+  if redis.call('EXISTS', base .. 'waited-needs') == 0 then
+    return false
   end
-  local function leave_waiters(name, key, needs, kept)
-    if redis.call('EXISTS', base .. 'waited-needs') == 0 then
-      return false
+  local has_left = false
+  for limiter, amount in each_need(needs) do
+    if limiter ~= kept and leave(name, limiter .. '=' .. amount) then
+      has_left = true
+      wake(limiter)
     end
-    local has_left = false
-    for limiter, amount in each_need(needs) do
-      if limiter ~= kept and leave(name, limiter .. '=' .. amount) then
-        has_left = true
-        wake(limiter)
-      end
-    end
-    return kept ~= 'key' and leave_key(name, key) or has_left
   end
+  return kept ~= 'key' and leave_key(name, key) or has_left
+end
+local function wait_for(name, refused, pass, time)
+  for _, need in ipairs(refused) do
+    redis.call('ZADD', base .. 'need-waiters:' .. need, 'NX', pass, name)
+    redis.call('ZADD', base .. 'waited-needs', '0', need)
+  end
+  block_lane(name, pass)
+  local state = base .. 'turn-state'
+  if time and time > (tonumber(redis.call('HGET', state, 'time')) or -1) then
+    redis.call('HSET', state, 'time', time)
+  end
+end
   local function refusals(name, key, needs, pass)
     local refused, time = nil, pass
     for limiter, amount in each_need(needs) do
@@ -19126,17 +19897,6 @@ local function limiters()
       leave_key(name, key)
     end
     return refused, time
-  end
-  local function wait_for(name, refused, pass, time)
-    for _, need in ipairs(refused) do
-      redis.call('ZADD', base .. 'need-waiters:' .. need, 'NX', pass, name)
-      redis.call('ZADD', base .. 'waited-needs', '0', need)
-    end
-    block_lane(name, pass)
-    local state = base .. 'turn-state'
-    if time and time > (tonumber(redis.call('HGET', state, 'time')) or -1) then
-      redis.call('HSET', state, 'time', time)
-    end
   end
   local function is_full(needs)
     for limiter, amount in each_need(needs) do
@@ -19191,16 +19951,13 @@ local function hold_places(id)
   end
   local key, needs = split_lane(lane_name(lane))
   if key ~= '' and redis.call('EXISTS', base .. 'key-limits') == 1 then
-    count_key(key)
+    count_key(key, 1)
   end
   if needs then
     limiters().take(needs)
   end
 end
-local function give_back(lane)
-  local key, needs = split_lane(lane_name(lane))
-  local features = read_features()
-  local has_limits = features % 4 >= 2
+local function give_back_places(key, needs, has_limits)
   local left = key ~= '' and has_limits and redis.call('ZADD', base .. 'active-by-key', 'XX', 'INCR', '-1', key)
   if left then
     if tonumber(left) <= 0 then
@@ -19210,11 +19967,460 @@ local function give_back(lane)
       resume_key(key)
     end
   end
-  if not needs then
-    return features
+  if needs then
+    limiters().give_back(needs)
   end
-  limiters().give_back(needs)
-  return nil
+end
+local created_gates
+local function gates()
+  if created_gates then
+    return created_gates
+  end
+  local KIND = 'service:'
+  local ENTRY = '\\30' .. KIND
+  local now, noted, set_gate = millis(), {}, nil
+local BUCKETS, OPEN_JITTER, ROUNDING = 10, 0.1, 1e-9
+local function new_breaker(now)
+  return { state = 'closed', mode = 'auto', generation = 0, since = now, buckets = {} }
+end
+local function next_breaker(breaker, state, now)
+  return { state = state, mode = breaker.mode, generation = breaker.generation + 1, since = now }
+end
+local function half_opened(breaker, at)
+  local after = next_breaker(breaker, 'half_open', at)
+  after.from, after.openings = after.generation, breaker.openings
+  after.started, after['until'], after.succeeded = 0, 'none', 0
+  return after
+end
+local function closed(breaker, now)
+  local after = next_breaker(breaker, 'closed', now)
+  after.buckets = {}
+  return after
+end
+local function open_ms(openings, settings)
+  return math.min(settings.openMs * 2 ^ (openings - 1), settings.maxOpenMs)
+end
+local function opened(breaker, openings, now, settings, random)
+  local after = next_breaker(breaker, 'open', now)
+  after['until'] = now + math.ceil(open_ms(openings, settings) * (1 + OPEN_JITTER * random))
+  after.openings = openings
+  return after
+end
+local function has_passed(ends_at, now, settings)
+  return ends_at <= now or ends_at - now > settings.maxOpenMs * (1 + OPEN_JITTER) + 1
+end
+local function advance(breaker, now, settings)
+  local ends_at = breaker['until']
+  if not ends_at or ends_at == 'none' or not has_passed(ends_at, now, settings) then
+    return breaker
+  end
+  if breaker.state == 'open' then
+    return half_opened(breaker, math.min(ends_at, now))
+  end
+  breaker.generation, breaker.started, breaker['until'] = breaker.generation + 1, 0, 'none'
+  return breaker
+end
+local function breaker_starts_at(breaker, now, settings)
+  local current = advance(breaker, now, settings)
+  local is_probed = current.state == 'half_open' and current.started < settings.probes
+  return (current.state == 'closed' or is_probed) and now or current['until']
+end
+local function admit_start(breaker, now, settings)
+  local current = advance(breaker, now, settings)
+  if current.state == 'half_open' then
+    if current['until'] == 'none' then
+      current['until'] = now + open_ms(current.openings, settings)
+    end
+    current.started = current.started + 1
+  end
+  return current
+end
+local function count_call(breaker, call, now, settings)
+  local length = math.ceil(settings.windowMs / BUCKETS)
+  local current = math.floor(now / length) * length
+  local name = string.format('%.0f', current)
+  local own = breaker.buckets[name] or { 0, 0, 0 }
+  local kept, calls, failures, slow = {}, 0, 0, 0
+  kept[name] = { own[1] + 1, own[2] + (call.failed and 1 or 0), own[3] + (call.slow and 1 or 0) }
+  for at, bucket in pairs(breaker.buckets) do
+    local is_in_window = tonumber(at) <= current and tonumber(at) > current - BUCKETS * length
+    kept[at] = kept[at] or is_in_window and bucket or nil
+  end
+  for _, bucket in pairs(kept) do
+    calls, failures, slow = calls + bucket[1], failures + bucket[2], slow + bucket[3]
+  end
+  breaker.buckets = kept
+  return calls >= settings.minimumCalls
+    and (failures / calls >= settings.failureRate - ROUNDING or slow / calls >= settings.slowCallRate - ROUNDING)
+end
+local function record_call(breaker, call, now, settings, random)
+  if breaker.state == 'closed' and call.generation == breaker.generation then
+    local is_exceeded = count_call(breaker, call, now, settings)
+    return is_exceeded and breaker.mode == 'auto' and opened(breaker, 1, now, settings, random) or breaker
+  end
+  if breaker.state ~= 'half_open' or call.generation < breaker.from then
+    return nil
+  end
+  if call.failed or call.slow then
+    return opened(breaker, breaker.openings + 1, now, settings, random)
+  end
+  breaker.succeeded = breaker.succeeded + 1
+  return breaker.succeeded >= settings.probes and closed(breaker, now) or breaker
+end
+local function with_mode(breaker, mode, now)
+  breaker.mode = mode
+  if mode == 'open' then
+    local after = next_breaker(breaker, 'open', now)
+    after['until'], after.openings = 'none', breaker.openings or 1
+    return after
+  end
+  if mode == 'closed' then
+    return breaker.state == 'closed' and breaker or closed(breaker, now)
+  end
+  return breaker.state == 'open' and half_opened(breaker, now) or breaker
+end
+local function read_breaker(service)
+  local stored = redis.call('HGET', base .. 'breakers', service)
+  return stored and cjson.decode(stored)
+end
+local function store_breaker(service, stored)
+  redis.call('HSET', base .. 'breakers', service, cjson.encode(stored))
+end
+local function write_breaker(service, stored)
+  store_breaker(service, stored)
+  set_gate(service, breaker_starts_at(stored.breaker, now, stored.settings))
+end
+local function define_breaker(service, settings)
+  local stored = read_breaker(service) or { breaker = new_breaker(now) }
+  stored.settings = cjson.decode(settings)
+  write_breaker(service, stored)
+end
+local function set_breaker(service, mode, by, settings)
+  local stored = read_breaker(service) or { breaker = new_breaker(now), settings = cjson.decode(settings) }
+  if stored.breaker.mode ~= mode then
+    local after = with_mode(stored.breaker, mode, now)
+    write_breaker(service, { breaker = after, settings = stored.settings, setBy = { by = by, at = now } })
+  end
+end
+local function remove_breaker(service)
+  redis.call('HDEL', base .. 'breakers', service)
+  set_gate(service, now)
+end
+local function refresh_breaker(service)
+  local stored = read_breaker(service)
+  set_gate(service, stored and breaker_starts_at(stored.breaker, now, stored.settings) or now)
+end
+local function admit_to(service)
+  local stored = read_breaker(service)
+  if not stored then
+    return 0
+  end
+  stored.breaker = admit_start(stored.breaker, now, stored.settings)
+  if stored.breaker.state == 'half_open' then
+    write_breaker(service, stored)
+  end
+  return stored.breaker.generation
+end
+local function record_breaker_call(service, call, random)
+  local stored = read_breaker(service)
+  local was_closed = stored and stored.breaker.state == 'closed'
+  local after = stored and record_call(stored.breaker, call, now, stored.settings, random)
+  if not after then
+    return
+  end
+  stored.breaker = after
+  if was_closed and after.state == 'closed' then
+    store_breaker(service, stored)
+  else
+    write_breaker(service, stored)
+  end
+end
+  local function wake_held_up(limiter)
+    for _, need in ipairs(redis.call('ZRANGEBYLEX', base .. 'waited-needs', '[permits:', '+')) do
+      local first = redis.call('ZRANGE', base .. 'need-waiters:' .. need, 0, 0)[1]
+      if first and string.find(first, limiter .. '=', 1, true) then
+        wake_first(need)
+      end
+    end
+  end
+  function set_gate(service, starts_at)
+    local times, limiter = base .. 'lane-times', KIND .. service
+    local has_lanes = redis.call('EXISTS', base .. 'turn-state') == 1
+    if starts_at == now then
+      if redis.call('HDEL', base .. 'capacities', limiter) == 1 and has_lanes then
+        redis.call('ZADD', times, whole(now), ENTRY .. service)
+        redis.call('ZADD', base .. 'marker', '0', '0')
+      end
+      return
+    end
+    if redis.call('HSET', base .. 'capacities', limiter, '0') == 1 then
+      wake_held_up(limiter)
+    end
+    if starts_at == 'none' then
+      redis.call('ZREM', times, ENTRY .. service)
+    elseif has_lanes then
+      redis.call('ZADD', times, whole(starts_at), ENTRY .. service)
+      redis.call('ZADD', base .. 'marker', 'LT', whole(starts_at), '1')
+    end
+  end
+  local function admit(id, needs)
+    local admitted = {}
+    for service in string.gmatch(needs, KIND .. '([^=]+)=') do
+      admitted[service] = admit_to(service)
+    end
+    if next(admitted) then
+      redis.call('HSET', base .. id, 'admitted', cjson.encode(admitted))
+    end
+  end
+  local function count_calls(id, calls)
+    local admitted = cjson.decode(redis.call('HGET', base .. id, 'admitted') or '{}')
+    for _, each in ipairs(cjson.decode(calls)) do
+      local service, failed, slow, random = unpack(each)
+      if admitted[service] then
+        local call = { generation = admitted[service], failed = failed, slow = slow }
+        record_breaker_call(service, call, random)
+      end
+    end
+  end
+  local function note(need)
+    local service = string.match(need, '^' .. KIND .. '(.*)=')
+    if service and not redis.call('ZSCORE', base .. 'lane-times', ENTRY .. service) then
+      refresh_breaker(service)
+    end
+  end
+  local function note_closed(needs)
+    for need in string.gmatch(needs, KIND .. '[^,]+') do
+      if not noted[need] and redis.call('HEXISTS', base .. 'capacities', string.match(need, '^[^=]+')) == 1 then
+        note(need)
+      end
+      noted[need] = true
+    end
+  end
+  local function resume(entry, most)
+    local service = string.match(entry, '^' .. ENTRY .. '([^=]*)$')
+    if not service then
+      return
+    end
+    refresh_breaker(service)
+    if redis.call('HEXISTS', base .. 'capacities', KIND .. service) == 1 then
+      return
+    end
+    local need = KIND .. service .. '=1'
+    local lanes = redis.call('ZPOPMIN', base .. 'need-waiters:' .. need, most)
+    for i = 1, #lanes, 2 do
+      local pass = redis.call('ZSCORE', base .. 'blocked-lanes', lanes[i])
+      if pass then
+        resume_lane(lanes[i], pass)
+      end
+    end
+    if redis.call('EXISTS', base .. 'need-waiters:' .. need) == 1 then
+      redis.call('ZADD', base .. 'lane-times', whole(now), entry)
+      redis.call('ZADD', base .. 'marker', '0', '0')
+    else
+      redis.call('ZREM', base .. 'lane-times', entry)
+      redis.call('ZREM', base .. 'waited-needs', need)
+    end
+  end
+  created_gates = {
+    define = define_breaker,
+    set = set_breaker,
+    remove = remove_breaker,
+    admit = admit,
+    count_calls = count_calls,
+    note = note,
+    note_closed = note_closed,
+    resume = resume,
+  }
+  return created_gates
+end
+local function read_lane(name, obstacles)
+  local key, needs = split_lane(name)
+  local lane = { name = name, key = key, needs = needs }
+  if obstacles.has_limits and key ~= '' then
+    local limit, rate = limits_of_key(key)
+    lane.limit, lane.rate = limit, rate and open_rate(key, rate) or nil
+  end
+  lane.starts_at = key_starts_at(key, lane.rate, obstacles.has_throttles)
+  return lane
+end
+local function open_turn(name, pass, obstacles)
+  local turn = read_lane(name, obstacles)
+  turn.pass = pass
+  if obstacles.has_limits and turn.key ~= '' and not turn.starts_at then
+    turn.active = count_key(turn.key, 1)
+  end
+  turn.is_limited = turn.needs and (obstacles.is_counted or redis.call('EXISTS', base .. 'waited-needs') == 1)
+  return turn
+end
+local function wait_for_key(turn, pass, time)
+  local name, starts_at = turn.name, turn.starts_at
+  if turn.is_limited and not starts_at then
+    return limiters().wait_for(name, { key_need(turn.key) }, pass, time)
+  end
+  block_lane(name, pass)
+  redis.call('HSET', base .. 'turn-state', 'time', time or pass)
+  if starts_at then
+    redis.call('ZADD', base .. 'lane-times', whole(starts_at), name)
+  end
+end
+local function holds_up(turn)
+  local name, key, needs, pass = turn.name, turn.key, turn.needs, turn.pass
+  local is_at_limit = turn.starts_at or turn.limit and turn.active > turn.limit
+  if turn.is_limited and not redis.call('ZSCORE', base .. 'lanes', name) then
+    return false
+  end
+  if is_at_limit then
+    if turn.is_limited then
+      limiters().leave_waiters(name, key, needs, not turn.starts_at and 'key' or nil)
+    end
+    wait_for_key(turn, pass, nil)
+    return true
+  end
+  local refused, time
+  if turn.is_limited then
+    refused, time = limiters().refusals(name, key, needs, pass)
+  end
+  if refused then
+    limiters().wait_for(name, refused, pass, time)
+    if string.find(refused[1], '^service:') then
+      gates().note(refused[1])
+    end
+  end
+  return refused ~= nil
+end
+local function reached_pass(turn)
+  local name, pass = turn.name, turn.pass
+  if not turn.is_limited or redis.call('EXISTS', base .. 'waited-needs') == 0 then
+    return pass
+  end
+  local other = redis.call('ZRANGE', base .. 'turns', 1, 1, 'WITHSCORES')
+  local time = math.max(other[2] or 0, redis.call('HGET', base .. 'turn-state', 'time') or 0)
+  return limiters().leave_waiters(name, turn.key, turn.needs) and math.max(pass, time) or pass
+end
+local function end_turn(turn, id, lane, obstacles)
+  local name, key, needs, passes = turn.name, turn.key, turn.needs, base .. 'key-passes'
+  local pass = reached_pass(turn)
+  local key_pass = obstacles.has_key_passes and tonumber(redis.call('ZSCORE', passes, key)) or nil
+  local next_pass = math.max(pass, key_pass or pass) + 1 / lane_weight(lane)
+  if key_pass or needs then
+    redis.call('ZADD', passes, next_pass, key)
+  end
+  if turn.rate then
+    count_start(turn.rate)
+    turn.starts_at = key_starts_at(key, turn.rate, false)
+  end
+  if turn.is_limited then
+    limiters().take(needs)
+  end
+  if needs and string.find(needs, 'service:', 1, true) then
+    gates().admit(id, needs)
+  end
+  if turn.starts_at or turn.limit and turn.active >= turn.limit then
+    wait_for_key(turn, next_pass, pass)
+    return false
+  end
+  redis.call('ZADD', base .. 'turns', next_pass, name)
+  local has_tasks = turn.is_limited and redis.call('ZSCORE', base .. 'lanes', name)
+  local refused = has_tasks and limiters().refusals(name, key, needs, next_pass)
+  if refused then
+    limiters().wait_for(name, refused, next_pass, pass)
+  end
+  return not refused
+end
+local function end_idle_turn(turn, is_empty)
+  if is_empty and turn.is_limited then
+    limiters().leave_waiters(turn.name, turn.key, turn.needs)
+  end
+  if is_empty and turn.needs then
+    redis.call('ZREMRANGEBYSCORE', base .. 'key-passes', '-inf', turn.pass)
+  end
+  if turn.active then
+    count_key(turn.key, -1)
+  end
+end
+local RESUMED_AT_ONCE = 32
+local function resume_due(now)
+  local times = base .. 'lane-times'
+  for _, name in ipairs(redis.call('ZRANGEBYSCORE', times, '-inf', now, 'LIMIT', 0, RESUMED_AT_ONCE)) do
+    redis.call('ZREM', times, name)
+    local pass = redis.call('ZSCORE', base .. 'blocked-lanes', name)
+    if pass then
+      resume_lane(name, pass)
+    end
+    if string.find(name, '^\\30service:') then
+      gates().resume(name, RESUMED_AT_ONCE)
+    end
+  end
+end
+local function begin_again()
+  local turns, blocked = base .. 'turns', base .. 'blocked-lanes'
+  for _, need in ipairs(redis.call('ZRANGE', base .. 'waited-needs', 0, -1)) do
+    redis.call('ZDIFFSTORE', blocked, '2', blocked, base .. 'need-waiters:' .. need)
+    redis.call('UNLINK', base .. 'need-waiters:' .. need)
+  end
+  redis.call('UNLINK', base .. 'waited-needs', base .. 'key-passes')
+  redis.call('ZUNIONSTORE', blocked, '1', blocked, 'WEIGHTS', '0')
+  redis.call('ZDIFFSTORE', turns, '2', base .. 'lanes', blocked)
+  redis.call('ZUNIONSTORE', turns, '1', turns, 'WEIGHTS', '0')
+  redis.call('HDEL', base .. 'turn-state', 'pass', 'time')
+end
+local function return_stray(id, lane, is_others_turn)
+local JOINS_BEHIND = 0.125
+local LANE_PRIORITY_STEP = 0x100000000
+local function join_turns(name)
+  local first = redis.call('ZRANGE', base .. 'turns', 0, 0, 'WITHSCORES')
+  local time, others = unpack(redis.call('HMGET', base .. 'turn-state', 'time', 'pass'))
+  local pass = (first[2] or time) and math.max(first[2] or 0, time or 0) + JOINS_BEHIND or others or 0
+  redis.call('ZADD', base .. 'turns', 'NX', pass, name)
+end
+local function enter_lane(lane, id, priority, to_head)
+  local name, state, was_empty = lane_name(lane), base .. 'turn-state', false
+  local list, priorities = lane_list(base, name), lane_priorities(base, name)
+  if priority > 0 then
+    was_empty = redis.call('EXISTS', list, priorities) == 0
+    local order = to_head and 0 or redis.call('HINCRBY', state, 'order', 1) % LANE_PRIORITY_STEP
+    redis.call('ZADD', priorities, whole(priority * LANE_PRIORITY_STEP + order), id)
+  else
+    was_empty = redis.call(to_head and 'RPUSH' or 'LPUSH', list, id) == 1 and redis.call('EXISTS', priorities) == 0
+  end
+  redis.call('HINCRBY', state, 'waiting', 1)
+  if not was_empty then
+    return false
+  end
+  redis.call('ZADD', base .. 'lanes', redis.call('HINCRBY', state, 'order', 1), name)
+  if redis.call('ZSCORE', base .. 'blocked-lanes', name) then
+    return redis.call('ZSCORE', base .. 'lane-times', name) and true or false
+  end
+  join_turns(name)
+  return true
+end
+  redis.call('LPOP', base .. 'active')
+  if is_others_turn then
+    redis.call('HINCRBYFLOAT', base .. 'turn-state', 'pass', '-1')
+  end
+  enter_lane(lane, id, 0, true)
+end
+  created_limited = {
+    hold_places = hold_places,
+    give_back_places = give_back_places,
+    open_turn = open_turn,
+    holds_up = holds_up,
+    end_turn = end_turn,
+    end_idle_turn = end_idle_turn,
+    resume_due = resume_due,
+    begin_again = begin_again,
+    return_stray = return_stray,
+  }
+  return created_limited
+end
+local function give_back(lane)
+  local key, needs = split_lane(lane_name(lane))
+  local features = read_features()
+  local has_limits = features % 4 >= 2
+  if needs or has_limits and key ~= '' then
+    limited().give_back_places(key, needs, has_limits)
+  end
+  return not needs and features or nil
 end
 local MAX_OUTBOX_ENTRIES, MAX_OUTBOX_BYTES = 10000, 33554432
 local CLOSED_BY_OUTBOX = 'outbox'
@@ -20166,43 +21372,14 @@ local function matching_rule(base, rules, id)
     end
   end
 end
-local NEEDS_MARK = '\\30'
-local JOINS_BEHIND = 0.125
-local LANE_PRIORITY_STEP = 0x100000000
 local NEWEST_OF_LANE = 250
-local function lane_keys(lane)
-  local name = lane_name(lane)
-  return name, lane_list(base, name), lane_priorities(base, name)
-end
-local function join_turns(name)
-  local first = redis.call('ZRANGE', base .. 'turns', 0, 0, 'WITHSCORES')
-  local time, others = unpack(redis.call('HMGET', base .. 'turn-state', 'time', 'pass'))
-  local pass = (first[2] or time) and math.max(first[2] or 0, time or 0) + JOINS_BEHIND or others or 0
-  redis.call('ZADD', base .. 'turns', 'NX', pass, name)
-end
-local function enter_lane(lane, id, priority, to_head)
-  local name, list, priorities = lane_keys(lane)
-  local state, was_empty = base .. 'turn-state', false
-  if priority > 0 then
-    was_empty = redis.call('EXISTS', list, priorities) == 0
-    local order = to_head and 0 or redis.call('HINCRBY', state, 'order', 1) % LANE_PRIORITY_STEP
-    redis.call('ZADD', priorities, whole(priority * LANE_PRIORITY_STEP + order), id)
-  else
-    was_empty = redis.call(to_head and 'RPUSH' or 'LPUSH', list, id) == 1 and redis.call('EXISTS', priorities) == 0
+local function note_left_lane(name, count)
+  redis.call('HINCRBY', base .. 'turn-state', 'waiting', -count)
+  if redis.call('EXISTS', lane_list(base, name), lane_priorities(base, name)) > 0 then
+    return
   end
-  redis.call('HINCRBY', state, 'waiting', 1)
-  if not was_empty then
-    return false
-  end
-  redis.call('ZADD', base .. 'lanes', redis.call('HINCRBY', state, 'order', 1), name)
-  if redis.call('ZSCORE', base .. 'blocked-lanes', name) then
-    return redis.call('ZSCORE', base .. 'lane-times', name) and true or false
-  end
-  join_turns(name)
-  return true
-end
-local function resume_emptied(name)
-  local pass = string.find(name, NEEDS_MARK, 1, true) and redis.call('ZSCORE', base .. 'blocked-lanes', name)
+  redis.call('ZREM', base .. 'lanes', name)
+  local pass = string.find(name, '\\30', 1, true) and redis.call('ZSCORE', base .. 'blocked-lanes', name)
   if pass then
     redis.call('ZREM', base .. 'blocked-lanes', name)
     redis.call('ZREM', base .. 'lane-times', name)
@@ -20210,16 +21387,10 @@ local function resume_emptied(name)
     redis.call('ZADD', base .. 'marker', '0', '0')
   end
 end
-local function note_left_lane(name, count)
-  redis.call('HINCRBY', base .. 'turn-state', 'waiting', -count)
-  if redis.call('EXISTS', lane_list(base, name), lane_priorities(base, name)) == 0 then
-    redis.call('ZREM', base .. 'lanes', name)
-    resume_emptied(name)
-  end
-end
 local function leave_lane(lane, id)
-  local name, list, priorities = lane_keys(lane)
-  if redis.call('ZREM', priorities, id) == 0 then
+  local name = lane_name(lane)
+  if redis.call('ZREM', lane_priorities(base, name), id) == 0 then
+    local list = lane_list(base, name)
     local newest = redis.call('LPOS', list, id, 'MAXLEN', NEWEST_OF_LANE)
     if redis.call('LREM', list, newest and 1 or -1, id) == 0 then
       return false
@@ -20227,6 +21398,11 @@ local function leave_lane(lane, id)
   end
   note_left_lane(name, 1)
   return true
+end
+local NEWEST = 250
+local function leave_wait(id)
+  local newest = redis.call('LPOS', base .. 'wait', id, 'MAXLEN', NEWEST)
+  return redis.call('LREM', base .. 'wait', newest and 1 or -1, id) == 1
 end
 local TASK_OVERHEAD_BYTES = 512
 local function stored_bytes_of(job)
@@ -20351,7 +21527,6 @@ local function delete_job(base, id)
   end
   return delete_keys(job)
 end
-local NEWEST = 250
 local function leave_delayed(id)
   if redis.call('ZREM', base .. 'delayed', id) == 0 then
     return false
@@ -20368,8 +21543,7 @@ local function leave_ready(id)
   if lane and leave_lane(lane, id) then
     return 'lanes'
   end
-  local newest = redis.call('LPOS', base .. 'wait', id, 'MAXLEN', NEWEST)
-  return redis.call('LREM', base .. 'wait', newest and 1 or -1, id) == 1 and 'wait' or nil
+  return leave_wait(id) and 'wait' or nil
 end
 local function take_out(id)
   return leave_delayed(id) and 'delayed' or leave_ready(id)
@@ -20489,6 +21663,35 @@ local function delete_replaced(task)
   redis.call('ZREM', base .. 'expiries', id)
   redis.call('XADD', base .. 'events', '*', 'event', 'removed', 'jobId', id, 'prev', place or 'unknown')
   stored_bytes = nil
+end
+local JOINS_BEHIND = 0.125
+local LANE_PRIORITY_STEP = 0x100000000
+local function join_turns(name)
+  local first = redis.call('ZRANGE', base .. 'turns', 0, 0, 'WITHSCORES')
+  local time, others = unpack(redis.call('HMGET', base .. 'turn-state', 'time', 'pass'))
+  local pass = (first[2] or time) and math.max(first[2] or 0, time or 0) + JOINS_BEHIND or others or 0
+  redis.call('ZADD', base .. 'turns', 'NX', pass, name)
+end
+local function enter_lane(lane, id, priority, to_head)
+  local name, state, was_empty = lane_name(lane), base .. 'turn-state', false
+  local list, priorities = lane_list(base, name), lane_priorities(base, name)
+  if priority > 0 then
+    was_empty = redis.call('EXISTS', list, priorities) == 0
+    local order = to_head and 0 or redis.call('HINCRBY', state, 'order', 1) % LANE_PRIORITY_STEP
+    redis.call('ZADD', priorities, whole(priority * LANE_PRIORITY_STEP + order), id)
+  else
+    was_empty = redis.call(to_head and 'RPUSH' or 'LPUSH', list, id) == 1 and redis.call('EXISTS', priorities) == 0
+  end
+  redis.call('HINCRBY', state, 'waiting', 1)
+  if not was_empty then
+    return false
+  end
+  redis.call('ZADD', base .. 'lanes', redis.call('HINCRBY', state, 'order', 1), name)
+  if redis.call('ZSCORE', base .. 'blocked-lanes', name) then
+    return redis.call('ZSCORE', base .. 'lane-times', name) and true or false
+  end
+  join_turns(name)
+  return true
 end
   created = {
     recall_forwarded = recall_forwarded,
@@ -20714,20 +21917,8 @@ end
 local function lane_priorities(base, name)
   return base .. 'lane-priorities:' .. name
 end
-local function lane_length(base, name)
-  return redis.call('LLEN', lane_list(base, name)) + redis.call('ZCARD', lane_priorities(base, name))
-end
-local function lane_head(base, name)
-  return redis.call('LINDEX', lane_list(base, name), -1) or redis.call('ZRANGE', lane_priorities(base, name), 0, 0)[1]
-end
-local NEEDS_MARK = '\\30'
 local JOINS_BEHIND = 0.125
 local LANE_PRIORITY_STEP = 0x100000000
-local NEWEST_OF_LANE = 250
-local function lane_keys(lane)
-  local name = lane_name(lane)
-  return name, lane_list(base, name), lane_priorities(base, name)
-end
 local function join_turns(name)
   local first = redis.call('ZRANGE', base .. 'turns', 0, 0, 'WITHSCORES')
   local time, others = unpack(redis.call('HMGET', base .. 'turn-state', 'time', 'pass'))
@@ -20735,8 +21926,8 @@ local function join_turns(name)
   redis.call('ZADD', base .. 'turns', 'NX', pass, name)
 end
 local function enter_lane(lane, id, priority, to_head)
-  local name, list, priorities = lane_keys(lane)
-  local state, was_empty = base .. 'turn-state', false
+  local name, state, was_empty = lane_name(lane), base .. 'turn-state', false
+  local list, priorities = lane_list(base, name), lane_priorities(base, name)
   if priority > 0 then
     was_empty = redis.call('EXISTS', list, priorities) == 0
     local order = to_head and 0 or redis.call('HINCRBY', state, 'order', 1) % LANE_PRIORITY_STEP
@@ -20753,33 +21944,6 @@ local function enter_lane(lane, id, priority, to_head)
     return redis.call('ZSCORE', base .. 'lane-times', name) and true or false
   end
   join_turns(name)
-  return true
-end
-local function resume_emptied(name)
-  local pass = string.find(name, NEEDS_MARK, 1, true) and redis.call('ZSCORE', base .. 'blocked-lanes', name)
-  if pass then
-    redis.call('ZREM', base .. 'blocked-lanes', name)
-    redis.call('ZREM', base .. 'lane-times', name)
-    redis.call('ZADD', base .. 'turns', pass, name)
-    redis.call('ZADD', base .. 'marker', '0', '0')
-  end
-end
-local function note_left_lane(name, count)
-  redis.call('HINCRBY', base .. 'turn-state', 'waiting', -count)
-  if redis.call('EXISTS', lane_list(base, name), lane_priorities(base, name)) == 0 then
-    redis.call('ZREM', base .. 'lanes', name)
-    resume_emptied(name)
-  end
-end
-local function leave_lane(lane, id)
-  local name, list, priorities = lane_keys(lane)
-  if redis.call('ZREM', priorities, id) == 0 then
-    local newest = redis.call('LPOS', list, id, 'MAXLEN', NEWEST_OF_LANE)
-    if redis.call('LREM', list, newest and 1 or -1, id) == 0 then
-      return false
-    end
-  end
-  note_left_lane(name, 1)
   return true
 end
 local function rare()
@@ -20854,6 +22018,38 @@ local function write_waiting()
     local lane_time = redis.call('ZRANGE', base .. 'lane-times', 0, 0, 'WITHSCORES')[2]
     redis.call('ZADD', base .. 'marker', whole(math.min(next_due, lane_time or next_due)), '1')
   end
+end
+local NEWEST_OF_LANE = 250
+local function note_left_lane(name, count)
+  redis.call('HINCRBY', base .. 'turn-state', 'waiting', -count)
+  if redis.call('EXISTS', lane_list(base, name), lane_priorities(base, name)) > 0 then
+    return
+  end
+  redis.call('ZREM', base .. 'lanes', name)
+  local pass = string.find(name, '\\30', 1, true) and redis.call('ZSCORE', base .. 'blocked-lanes', name)
+  if pass then
+    redis.call('ZREM', base .. 'blocked-lanes', name)
+    redis.call('ZREM', base .. 'lane-times', name)
+    redis.call('ZADD', base .. 'turns', pass, name)
+    redis.call('ZADD', base .. 'marker', '0', '0')
+  end
+end
+local function leave_lane(lane, id)
+  local name = lane_name(lane)
+  if redis.call('ZREM', lane_priorities(base, name), id) == 0 then
+    local list = lane_list(base, name)
+    local newest = redis.call('LPOS', list, id, 'MAXLEN', NEWEST_OF_LANE)
+    if redis.call('LREM', list, newest and 1 or -1, id) == 0 then
+      return false
+    end
+  end
+  note_left_lane(name, 1)
+  return true
+end
+local NEWEST = 250
+local function leave_wait(id)
+  local newest = redis.call('LPOS', base .. 'wait', id, 'MAXLEN', NEWEST)
+  return redis.call('LREM', base .. 'wait', newest and 1 or -1, id) == 1
 end
 local TASK_OVERHEAD_BYTES = 512
 local function stored_bytes_of(job)
@@ -21011,7 +22207,6 @@ local function delete_job(base, id)
   end
   return delete_keys(job)
 end
-local NEWEST = 250
 local function leave_delayed(id)
   if redis.call('ZREM', base .. 'delayed', id) == 0 then
     return false
@@ -21028,8 +22223,7 @@ local function leave_ready(id)
   if lane and leave_lane(lane, id) then
     return 'lanes'
   end
-  local newest = redis.call('LPOS', base .. 'wait', id, 'MAXLEN', NEWEST)
-  return redis.call('LREM', base .. 'wait', newest and 1 or -1, id) == 1 and 'wait' or nil
+  return leave_wait(id) and 'wait' or nil
 end
 local function take_out(id)
   return leave_delayed(id) and 'delayed' or leave_ready(id)
@@ -21095,100 +22289,6 @@ end
 local function lane_priorities(base, name)
   return base .. 'lane-priorities:' .. name
 end
-local function lane_length(base, name)
-  return redis.call('LLEN', lane_list(base, name)) + redis.call('ZCARD', lane_priorities(base, name))
-end
-local function lane_head(base, name)
-  return redis.call('LINDEX', lane_list(base, name), -1) or redis.call('ZRANGE', lane_priorities(base, name), 0, 0)[1]
-end
-local NEEDS_MARK = '\\30'
-local JOINS_BEHIND = 0.125
-local LANE_PRIORITY_STEP = 0x100000000
-local NEWEST_OF_LANE = 250
-local function lane_keys(lane)
-  local name = lane_name(lane)
-  return name, lane_list(base, name), lane_priorities(base, name)
-end
-local function join_turns(name)
-  local first = redis.call('ZRANGE', base .. 'turns', 0, 0, 'WITHSCORES')
-  local time, others = unpack(redis.call('HMGET', base .. 'turn-state', 'time', 'pass'))
-  local pass = (first[2] or time) and math.max(first[2] or 0, time or 0) + JOINS_BEHIND or others or 0
-  redis.call('ZADD', base .. 'turns', 'NX', pass, name)
-end
-local function enter_lane(lane, id, priority, to_head)
-  local name, list, priorities = lane_keys(lane)
-  local state, was_empty = base .. 'turn-state', false
-  if priority > 0 then
-    was_empty = redis.call('EXISTS', list, priorities) == 0
-    local order = to_head and 0 or redis.call('HINCRBY', state, 'order', 1) % LANE_PRIORITY_STEP
-    redis.call('ZADD', priorities, whole(priority * LANE_PRIORITY_STEP + order), id)
-  else
-    was_empty = redis.call(to_head and 'RPUSH' or 'LPUSH', list, id) == 1 and redis.call('EXISTS', priorities) == 0
-  end
-  redis.call('HINCRBY', state, 'waiting', 1)
-  if not was_empty then
-    return false
-  end
-  redis.call('ZADD', base .. 'lanes', redis.call('HINCRBY', state, 'order', 1), name)
-  if redis.call('ZSCORE', base .. 'blocked-lanes', name) then
-    return redis.call('ZSCORE', base .. 'lane-times', name) and true or false
-  end
-  join_turns(name)
-  return true
-end
-local function resume_emptied(name)
-  local pass = string.find(name, NEEDS_MARK, 1, true) and redis.call('ZSCORE', base .. 'blocked-lanes', name)
-  if pass then
-    redis.call('ZREM', base .. 'blocked-lanes', name)
-    redis.call('ZREM', base .. 'lane-times', name)
-    redis.call('ZADD', base .. 'turns', pass, name)
-    redis.call('ZADD', base .. 'marker', '0', '0')
-  end
-end
-local function note_left_lane(name, count)
-  redis.call('HINCRBY', base .. 'turn-state', 'waiting', -count)
-  if redis.call('EXISTS', lane_list(base, name), lane_priorities(base, name)) == 0 then
-    redis.call('ZREM', base .. 'lanes', name)
-    resume_emptied(name)
-  end
-end
-local function leave_lane(lane, id)
-  local name, list, priorities = lane_keys(lane)
-  if redis.call('ZREM', priorities, id) == 0 then
-    local newest = redis.call('LPOS', list, id, 'MAXLEN', NEWEST_OF_LANE)
-    if redis.call('LREM', list, newest and 1 or -1, id) == 0 then
-      return false
-    end
-  end
-  note_left_lane(name, 1)
-  return true
-end
-local function block_lane(name, pass)
-  redis.call('ZREM', base .. 'turns', name)
-  redis.call('ZADD', base .. 'blocked-lanes', pass, name)
-end
-local function resume_lane(name, pass)
-  redis.call('ZREM', base .. 'blocked-lanes', name)
-  local first = redis.call('ZRANGE', base .. 'turns', 0, 0, 'WITHSCORES')
-  local time = redis.call('HGET', base .. 'turn-state', 'time')
-  redis.call('ZADD', base .. 'turns', math.max(pass, first[2] or 0, time or 0), name)
-  if redis.call('ZSCORE', base .. 'lanes', name) then
-    redis.call('ZADD', base .. 'marker', '0', '0')
-  end
-end
-local function wake_lane(name, ticket)
-  if name and redis.call('ZREM', base .. 'blocked-lanes', name) == 1 then
-    redis.call('ZADD', base .. 'turns', ticket, name)
-    redis.call('ZADD', base .. 'marker', '0', '0')
-  end
-end
-local function wake_first(need)
-  local first, ticket = unpack(redis.call('ZRANGE', base .. 'need-waiters:' .. need, 0, 0, 'WITHSCORES'))
-  wake_lane(first, ticket)
-end
-local function key_need(key)
-  return 'key:' .. key .. '=1'
-end
 local function read_features()
   local state, limits, capacities = base .. 'turn-state', base .. 'key-limits', base .. 'capacities'
   return redis.call('EXISTS', state, limits, limits, capacities, capacities, capacities, capacities)
@@ -21216,7 +22316,66 @@ local function read_obstacles(features)
     obstacles.has_throttles = obstacles.has_times and redis.call('EXISTS', throttles) == 1
     obstacles.has_key_passes = redis.call('EXISTS', passes) == 1
   end
+  obstacles.limits_lanes = obstacles.is_counted or obstacles.has_throttles or obstacles.has_key_passes
   return obstacles
+end
+local NEWEST_OF_LANE = 250
+local function note_left_lane(name, count)
+  redis.call('HINCRBY', base .. 'turn-state', 'waiting', -count)
+  if redis.call('EXISTS', lane_list(base, name), lane_priorities(base, name)) > 0 then
+    return
+  end
+  redis.call('ZREM', base .. 'lanes', name)
+  local pass = string.find(name, '\\30', 1, true) and redis.call('ZSCORE', base .. 'blocked-lanes', name)
+  if pass then
+    redis.call('ZREM', base .. 'blocked-lanes', name)
+    redis.call('ZREM', base .. 'lane-times', name)
+    redis.call('ZADD', base .. 'turns', pass, name)
+    redis.call('ZADD', base .. 'marker', '0', '0')
+  end
+end
+local function leave_lane(lane, id)
+  local name = lane_name(lane)
+  if redis.call('ZREM', lane_priorities(base, name), id) == 0 then
+    local list = lane_list(base, name)
+    local newest = redis.call('LPOS', list, id, 'MAXLEN', NEWEST_OF_LANE)
+    if redis.call('LREM', list, newest and 1 or -1, id) == 0 then
+      return false
+    end
+  end
+  note_left_lane(name, 1)
+  return true
+end
+local created_limited
+local function limited()
+  if created_limited then
+    return created_limited
+  end
+local function block_lane(name, pass)
+  redis.call('ZREM', base .. 'turns', name)
+  redis.call('ZADD', base .. 'blocked-lanes', pass, name)
+end
+local function resume_lane(name, pass)
+  redis.call('ZREM', base .. 'blocked-lanes', name)
+  local first = redis.call('ZRANGE', base .. 'turns', 0, 0, 'WITHSCORES')
+  local time = redis.call('HGET', base .. 'turn-state', 'time')
+  redis.call('ZADD', base .. 'turns', math.max(pass, first[2] or 0, time or 0), name)
+  if redis.call('ZSCORE', base .. 'lanes', name) then
+    redis.call('ZADD', base .. 'marker', '0', '0')
+  end
+end
+local function wake_lane(name, ticket)
+  if name and redis.call('ZREM', base .. 'blocked-lanes', name) == 1 then
+    redis.call('ZADD', base .. 'turns', ticket, name)
+    redis.call('ZADD', base .. 'marker', '0', '0')
+  end
+end
+local function wake_first(need)
+  local first, ticket = unpack(redis.call('ZRANGE', base .. 'need-waiters:' .. need, 0, 0, 'WITHSCORES'))
+  wake_lane(first, ticket)
+end
+local function key_need(key)
+  return 'key:' .. key .. '=1'
 end
 local function limits_of_key(key)
   local own, default, own_rate, default_rate =
@@ -21226,13 +22385,12 @@ end
 local function active_of_key(key)
   return tonumber(redis.call('ZSCORE', base .. 'active-by-key', key)) or 0
 end
-local function count_key(key)
-  return tonumber(redis.call('ZINCRBY', base .. 'active-by-key', '1', key))
-end
-local function uncount_key(key)
-  if redis.call('ZINCRBY', base .. 'active-by-key', '-1', key) == '0' then
+local function count_key(key, by)
+  local count = tonumber(redis.call('ZINCRBY', base .. 'active-by-key', by, key))
+  if count == 0 then
     redis.call('ZREM', base .. 'active-by-key', key)
   end
+  return count
 end
 local function open_rate(key, stored)
   local max, per, burst = string.match(stored, '^(%d+)/(%d+)/(%d+)$')
@@ -21254,12 +22412,6 @@ local function count_start(rate)
   local life = math.max(1, math.ceil(rate.due - rate.now))
   redis.call('SET', base .. 'key-rate:' .. rate.key, string.format('%.3f', rate.due), 'PX', life)
 end
-local function throttle_key(key, ends_at)
-  local throttles = base .. 'key-throttles'
-  redis.call('ZREMRANGEBYSCORE', throttles, '-inf', whole(millis()))
-  redis.call('ZADD', throttles, 'GT', whole(ends_at), key)
-  redis.call('PEXPIREAT', throttles, redis.call('ZRANGE', throttles, -1, -1, 'WITHSCORES')[2])
-end
 local created_limiters
 local function limiters()
   if created_limiters then
@@ -21274,62 +22426,73 @@ local function limiters()
   local function used_of(limiter)
     return tonumber(redis.call('ZSCORE', base .. 'in-use', limiter)) or 0
   end
-  local function is_before(one, other)
-    for i = 1, math.min(#one, #other) do
-      local a, b = string.byte(one, i), string.byte(other, i)
-      if a ~= b then
-        return a < b
+local function is_before(one, other)
+  for i = 1, math.min(#one, #other) do
+    local a, b = string.byte(one, i), string.byte(other, i)
+    if a ~= b then
+      return a < b
+    end
+  end
+  return #one < #other
+end
+local function first_waiter(limiter)
+  local capacity, first, ticket = capacity_of(limiter), nil, nil
+  local needs = redis.call('ZRANGEBYLEX', base .. 'waited-needs', '[' .. limiter .. '=', '(' .. limiter .. '>')
+  for _, need in ipairs(needs) do
+    if not capacity or tonumber(string.match(need, '%d+$')) <= capacity then
+      local lane, score = unpack(redis.call('ZRANGE', base .. 'need-waiters:' .. need, 0, 0, 'WITHSCORES'))
+      local at = tonumber(score)
+      if lane and (not first or at < ticket or at == ticket and is_before(lane, first)) then
+        first, ticket = lane, at
       end
     end
-    return #one < #other
   end
-  local function first_waiter(limiter)
-    local capacity, first, ticket = capacity_of(limiter), nil, nil
-    local needs = redis.call('ZRANGEBYLEX', base .. 'waited-needs', '[' .. limiter .. '=', '(' .. limiter .. '>')
-    for _, need in ipairs(needs) do
-      if not capacity or tonumber(string.match(need, '%d+$')) <= capacity then
-        local lane, score = unpack(redis.call('ZRANGE', base .. 'need-waiters:' .. need, 0, 0, 'WITHSCORES'))
-        local at = tonumber(score)
-        if lane and (not first or at < ticket or at == ticket and is_before(lane, first)) then
-          first, ticket = lane, at
-        end
-      end
-    end
-    return first, ticket
+  return first, ticket
+end
+local function wake(limiter)
+  wake_lane(first_waiter(limiter))
+end
+local function leave(name, need)
+  local waiters = base .. 'need-waiters:' .. need
+  if redis.call('ZREM', waiters, name) == 0 then
+    return false
   end
-  local function wake(limiter)
-    wake_lane(first_waiter(limiter))
+  if redis.call('EXISTS', waiters) == 0 then
+    redis.call('ZREM', base .. 'waited-needs', need)
   end
-  local function leave(name, need)
-    local waiters = base .. 'need-waiters:' .. need
-    if redis.call('ZREM', waiters, name) == 0 then
-      return false
-    end
-    if redis.call('EXISTS', waiters) == 0 then
-      redis.call('ZREM', base .. 'waited-needs', need)
-    end
-    return true
+  return true
+end
+local function leave_key(name, key)
+  local has_left = leave(name, key_need(key))
+  if has_left then
+    wake_first(key_need(key))
   end
-  local function leave_key(name, key)
-    local has_left = leave(name, key_need(key))
-    if has_left then
-      wake_first(key_need(key))
-    end
-    return has_left
+  return has_left
+end
+local function leave_waiters(name, key, needs, kept)
+  if redis.call('EXISTS', base .. 'waited-needs') == 0 then
+    return false
   end
-  local function leave_waiters(name, key, needs, kept)
-    if redis.call('EXISTS', base .. 'waited-needs') == 0 then
-      return false
+  local has_left = false
+  for limiter, amount in each_need(needs) do
+    if limiter ~= kept and leave(name, limiter .. '=' .. amount) then
+      has_left = true
+      wake(limiter)
     end
-    local has_left = false
-    for limiter, amount in each_need(needs) do
-      if limiter ~= kept and leave(name, limiter .. '=' .. amount) then
-        has_left = true
-        wake(limiter)
-      end
-    end
-    return kept ~= 'key' and leave_key(name, key) or has_left
   end
+  return kept ~= 'key' and leave_key(name, key) or has_left
+end
+local function wait_for(name, refused, pass, time)
+  for _, need in ipairs(refused) do
+    redis.call('ZADD', base .. 'need-waiters:' .. need, 'NX', pass, name)
+    redis.call('ZADD', base .. 'waited-needs', '0', need)
+  end
+  block_lane(name, pass)
+  local state = base .. 'turn-state'
+  if time and time > (tonumber(redis.call('HGET', state, 'time')) or -1) then
+    redis.call('HSET', state, 'time', time)
+  end
+end
   local function refusals(name, key, needs, pass)
     local refused, time = nil, pass
     for limiter, amount in each_need(needs) do
@@ -21353,17 +22516,6 @@ local function limiters()
       leave_key(name, key)
     end
     return refused, time
-  end
-  local function wait_for(name, refused, pass, time)
-    for _, need in ipairs(refused) do
-      redis.call('ZADD', base .. 'need-waiters:' .. need, 'NX', pass, name)
-      redis.call('ZADD', base .. 'waited-needs', '0', need)
-    end
-    block_lane(name, pass)
-    local state = base .. 'turn-state'
-    if time and time > (tonumber(redis.call('HGET', state, 'time')) or -1) then
-      redis.call('HSET', state, 'time', time)
-    end
   end
   local function is_full(needs)
     for limiter, amount in each_need(needs) do
@@ -21418,16 +22570,13 @@ local function hold_places(id)
   end
   local key, needs = split_lane(lane_name(lane))
   if key ~= '' and redis.call('EXISTS', base .. 'key-limits') == 1 then
-    count_key(key)
+    count_key(key, 1)
   end
   if needs then
     limiters().take(needs)
   end
 end
-local function give_back(lane)
-  local key, needs = split_lane(lane_name(lane))
-  local features = read_features()
-  local has_limits = features % 4 >= 2
+local function give_back_places(key, needs, has_limits)
   local left = key ~= '' and has_limits and redis.call('ZADD', base .. 'active-by-key', 'XX', 'INCR', '-1', key)
   if left then
     if tonumber(left) <= 0 then
@@ -21437,11 +22586,460 @@ local function give_back(lane)
       resume_key(key)
     end
   end
-  if not needs then
-    return features
+  if needs then
+    limiters().give_back(needs)
   end
-  limiters().give_back(needs)
-  return nil
+end
+local created_gates
+local function gates()
+  if created_gates then
+    return created_gates
+  end
+  local KIND = 'service:'
+  local ENTRY = '\\30' .. KIND
+  local now, noted, set_gate = millis(), {}, nil
+local BUCKETS, OPEN_JITTER, ROUNDING = 10, 0.1, 1e-9
+local function new_breaker(now)
+  return { state = 'closed', mode = 'auto', generation = 0, since = now, buckets = {} }
+end
+local function next_breaker(breaker, state, now)
+  return { state = state, mode = breaker.mode, generation = breaker.generation + 1, since = now }
+end
+local function half_opened(breaker, at)
+  local after = next_breaker(breaker, 'half_open', at)
+  after.from, after.openings = after.generation, breaker.openings
+  after.started, after['until'], after.succeeded = 0, 'none', 0
+  return after
+end
+local function closed(breaker, now)
+  local after = next_breaker(breaker, 'closed', now)
+  after.buckets = {}
+  return after
+end
+local function open_ms(openings, settings)
+  return math.min(settings.openMs * 2 ^ (openings - 1), settings.maxOpenMs)
+end
+local function opened(breaker, openings, now, settings, random)
+  local after = next_breaker(breaker, 'open', now)
+  after['until'] = now + math.ceil(open_ms(openings, settings) * (1 + OPEN_JITTER * random))
+  after.openings = openings
+  return after
+end
+local function has_passed(ends_at, now, settings)
+  return ends_at <= now or ends_at - now > settings.maxOpenMs * (1 + OPEN_JITTER) + 1
+end
+local function advance(breaker, now, settings)
+  local ends_at = breaker['until']
+  if not ends_at or ends_at == 'none' or not has_passed(ends_at, now, settings) then
+    return breaker
+  end
+  if breaker.state == 'open' then
+    return half_opened(breaker, math.min(ends_at, now))
+  end
+  breaker.generation, breaker.started, breaker['until'] = breaker.generation + 1, 0, 'none'
+  return breaker
+end
+local function breaker_starts_at(breaker, now, settings)
+  local current = advance(breaker, now, settings)
+  local is_probed = current.state == 'half_open' and current.started < settings.probes
+  return (current.state == 'closed' or is_probed) and now or current['until']
+end
+local function admit_start(breaker, now, settings)
+  local current = advance(breaker, now, settings)
+  if current.state == 'half_open' then
+    if current['until'] == 'none' then
+      current['until'] = now + open_ms(current.openings, settings)
+    end
+    current.started = current.started + 1
+  end
+  return current
+end
+local function count_call(breaker, call, now, settings)
+  local length = math.ceil(settings.windowMs / BUCKETS)
+  local current = math.floor(now / length) * length
+  local name = string.format('%.0f', current)
+  local own = breaker.buckets[name] or { 0, 0, 0 }
+  local kept, calls, failures, slow = {}, 0, 0, 0
+  kept[name] = { own[1] + 1, own[2] + (call.failed and 1 or 0), own[3] + (call.slow and 1 or 0) }
+  for at, bucket in pairs(breaker.buckets) do
+    local is_in_window = tonumber(at) <= current and tonumber(at) > current - BUCKETS * length
+    kept[at] = kept[at] or is_in_window and bucket or nil
+  end
+  for _, bucket in pairs(kept) do
+    calls, failures, slow = calls + bucket[1], failures + bucket[2], slow + bucket[3]
+  end
+  breaker.buckets = kept
+  return calls >= settings.minimumCalls
+    and (failures / calls >= settings.failureRate - ROUNDING or slow / calls >= settings.slowCallRate - ROUNDING)
+end
+local function record_call(breaker, call, now, settings, random)
+  if breaker.state == 'closed' and call.generation == breaker.generation then
+    local is_exceeded = count_call(breaker, call, now, settings)
+    return is_exceeded and breaker.mode == 'auto' and opened(breaker, 1, now, settings, random) or breaker
+  end
+  if breaker.state ~= 'half_open' or call.generation < breaker.from then
+    return nil
+  end
+  if call.failed or call.slow then
+    return opened(breaker, breaker.openings + 1, now, settings, random)
+  end
+  breaker.succeeded = breaker.succeeded + 1
+  return breaker.succeeded >= settings.probes and closed(breaker, now) or breaker
+end
+local function with_mode(breaker, mode, now)
+  breaker.mode = mode
+  if mode == 'open' then
+    local after = next_breaker(breaker, 'open', now)
+    after['until'], after.openings = 'none', breaker.openings or 1
+    return after
+  end
+  if mode == 'closed' then
+    return breaker.state == 'closed' and breaker or closed(breaker, now)
+  end
+  return breaker.state == 'open' and half_opened(breaker, now) or breaker
+end
+local function read_breaker(service)
+  local stored = redis.call('HGET', base .. 'breakers', service)
+  return stored and cjson.decode(stored)
+end
+local function store_breaker(service, stored)
+  redis.call('HSET', base .. 'breakers', service, cjson.encode(stored))
+end
+local function write_breaker(service, stored)
+  store_breaker(service, stored)
+  set_gate(service, breaker_starts_at(stored.breaker, now, stored.settings))
+end
+local function define_breaker(service, settings)
+  local stored = read_breaker(service) or { breaker = new_breaker(now) }
+  stored.settings = cjson.decode(settings)
+  write_breaker(service, stored)
+end
+local function set_breaker(service, mode, by, settings)
+  local stored = read_breaker(service) or { breaker = new_breaker(now), settings = cjson.decode(settings) }
+  if stored.breaker.mode ~= mode then
+    local after = with_mode(stored.breaker, mode, now)
+    write_breaker(service, { breaker = after, settings = stored.settings, setBy = { by = by, at = now } })
+  end
+end
+local function remove_breaker(service)
+  redis.call('HDEL', base .. 'breakers', service)
+  set_gate(service, now)
+end
+local function refresh_breaker(service)
+  local stored = read_breaker(service)
+  set_gate(service, stored and breaker_starts_at(stored.breaker, now, stored.settings) or now)
+end
+local function admit_to(service)
+  local stored = read_breaker(service)
+  if not stored then
+    return 0
+  end
+  stored.breaker = admit_start(stored.breaker, now, stored.settings)
+  if stored.breaker.state == 'half_open' then
+    write_breaker(service, stored)
+  end
+  return stored.breaker.generation
+end
+local function record_breaker_call(service, call, random)
+  local stored = read_breaker(service)
+  local was_closed = stored and stored.breaker.state == 'closed'
+  local after = stored and record_call(stored.breaker, call, now, stored.settings, random)
+  if not after then
+    return
+  end
+  stored.breaker = after
+  if was_closed and after.state == 'closed' then
+    store_breaker(service, stored)
+  else
+    write_breaker(service, stored)
+  end
+end
+  local function wake_held_up(limiter)
+    for _, need in ipairs(redis.call('ZRANGEBYLEX', base .. 'waited-needs', '[permits:', '+')) do
+      local first = redis.call('ZRANGE', base .. 'need-waiters:' .. need, 0, 0)[1]
+      if first and string.find(first, limiter .. '=', 1, true) then
+        wake_first(need)
+      end
+    end
+  end
+  function set_gate(service, starts_at)
+    local times, limiter = base .. 'lane-times', KIND .. service
+    local has_lanes = redis.call('EXISTS', base .. 'turn-state') == 1
+    if starts_at == now then
+      if redis.call('HDEL', base .. 'capacities', limiter) == 1 and has_lanes then
+        redis.call('ZADD', times, whole(now), ENTRY .. service)
+        redis.call('ZADD', base .. 'marker', '0', '0')
+      end
+      return
+    end
+    if redis.call('HSET', base .. 'capacities', limiter, '0') == 1 then
+      wake_held_up(limiter)
+    end
+    if starts_at == 'none' then
+      redis.call('ZREM', times, ENTRY .. service)
+    elseif has_lanes then
+      redis.call('ZADD', times, whole(starts_at), ENTRY .. service)
+      redis.call('ZADD', base .. 'marker', 'LT', whole(starts_at), '1')
+    end
+  end
+  local function admit(id, needs)
+    local admitted = {}
+    for service in string.gmatch(needs, KIND .. '([^=]+)=') do
+      admitted[service] = admit_to(service)
+    end
+    if next(admitted) then
+      redis.call('HSET', base .. id, 'admitted', cjson.encode(admitted))
+    end
+  end
+  local function count_calls(id, calls)
+    local admitted = cjson.decode(redis.call('HGET', base .. id, 'admitted') or '{}')
+    for _, each in ipairs(cjson.decode(calls)) do
+      local service, failed, slow, random = unpack(each)
+      if admitted[service] then
+        local call = { generation = admitted[service], failed = failed, slow = slow }
+        record_breaker_call(service, call, random)
+      end
+    end
+  end
+  local function note(need)
+    local service = string.match(need, '^' .. KIND .. '(.*)=')
+    if service and not redis.call('ZSCORE', base .. 'lane-times', ENTRY .. service) then
+      refresh_breaker(service)
+    end
+  end
+  local function note_closed(needs)
+    for need in string.gmatch(needs, KIND .. '[^,]+') do
+      if not noted[need] and redis.call('HEXISTS', base .. 'capacities', string.match(need, '^[^=]+')) == 1 then
+        note(need)
+      end
+      noted[need] = true
+    end
+  end
+  local function resume(entry, most)
+    local service = string.match(entry, '^' .. ENTRY .. '([^=]*)$')
+    if not service then
+      return
+    end
+    refresh_breaker(service)
+    if redis.call('HEXISTS', base .. 'capacities', KIND .. service) == 1 then
+      return
+    end
+    local need = KIND .. service .. '=1'
+    local lanes = redis.call('ZPOPMIN', base .. 'need-waiters:' .. need, most)
+    for i = 1, #lanes, 2 do
+      local pass = redis.call('ZSCORE', base .. 'blocked-lanes', lanes[i])
+      if pass then
+        resume_lane(lanes[i], pass)
+      end
+    end
+    if redis.call('EXISTS', base .. 'need-waiters:' .. need) == 1 then
+      redis.call('ZADD', base .. 'lane-times', whole(now), entry)
+      redis.call('ZADD', base .. 'marker', '0', '0')
+    else
+      redis.call('ZREM', base .. 'lane-times', entry)
+      redis.call('ZREM', base .. 'waited-needs', need)
+    end
+  end
+  created_gates = {
+    define = define_breaker,
+    set = set_breaker,
+    remove = remove_breaker,
+    admit = admit,
+    count_calls = count_calls,
+    note = note,
+    note_closed = note_closed,
+    resume = resume,
+  }
+  return created_gates
+end
+local function read_lane(name, obstacles)
+  local key, needs = split_lane(name)
+  local lane = { name = name, key = key, needs = needs }
+  if obstacles.has_limits and key ~= '' then
+    local limit, rate = limits_of_key(key)
+    lane.limit, lane.rate = limit, rate and open_rate(key, rate) or nil
+  end
+  lane.starts_at = key_starts_at(key, lane.rate, obstacles.has_throttles)
+  return lane
+end
+local function open_turn(name, pass, obstacles)
+  local turn = read_lane(name, obstacles)
+  turn.pass = pass
+  if obstacles.has_limits and turn.key ~= '' and not turn.starts_at then
+    turn.active = count_key(turn.key, 1)
+  end
+  turn.is_limited = turn.needs and (obstacles.is_counted or redis.call('EXISTS', base .. 'waited-needs') == 1)
+  return turn
+end
+local function wait_for_key(turn, pass, time)
+  local name, starts_at = turn.name, turn.starts_at
+  if turn.is_limited and not starts_at then
+    return limiters().wait_for(name, { key_need(turn.key) }, pass, time)
+  end
+  block_lane(name, pass)
+  redis.call('HSET', base .. 'turn-state', 'time', time or pass)
+  if starts_at then
+    redis.call('ZADD', base .. 'lane-times', whole(starts_at), name)
+  end
+end
+local function holds_up(turn)
+  local name, key, needs, pass = turn.name, turn.key, turn.needs, turn.pass
+  local is_at_limit = turn.starts_at or turn.limit and turn.active > turn.limit
+  if turn.is_limited and not redis.call('ZSCORE', base .. 'lanes', name) then
+    return false
+  end
+  if is_at_limit then
+    if turn.is_limited then
+      limiters().leave_waiters(name, key, needs, not turn.starts_at and 'key' or nil)
+    end
+    wait_for_key(turn, pass, nil)
+    return true
+  end
+  local refused, time
+  if turn.is_limited then
+    refused, time = limiters().refusals(name, key, needs, pass)
+  end
+  if refused then
+    limiters().wait_for(name, refused, pass, time)
+    if string.find(refused[1], '^service:') then
+      gates().note(refused[1])
+    end
+  end
+  return refused ~= nil
+end
+local function reached_pass(turn)
+  local name, pass = turn.name, turn.pass
+  if not turn.is_limited or redis.call('EXISTS', base .. 'waited-needs') == 0 then
+    return pass
+  end
+  local other = redis.call('ZRANGE', base .. 'turns', 1, 1, 'WITHSCORES')
+  local time = math.max(other[2] or 0, redis.call('HGET', base .. 'turn-state', 'time') or 0)
+  return limiters().leave_waiters(name, turn.key, turn.needs) and math.max(pass, time) or pass
+end
+local function end_turn(turn, id, lane, obstacles)
+  local name, key, needs, passes = turn.name, turn.key, turn.needs, base .. 'key-passes'
+  local pass = reached_pass(turn)
+  local key_pass = obstacles.has_key_passes and tonumber(redis.call('ZSCORE', passes, key)) or nil
+  local next_pass = math.max(pass, key_pass or pass) + 1 / lane_weight(lane)
+  if key_pass or needs then
+    redis.call('ZADD', passes, next_pass, key)
+  end
+  if turn.rate then
+    count_start(turn.rate)
+    turn.starts_at = key_starts_at(key, turn.rate, false)
+  end
+  if turn.is_limited then
+    limiters().take(needs)
+  end
+  if needs and string.find(needs, 'service:', 1, true) then
+    gates().admit(id, needs)
+  end
+  if turn.starts_at or turn.limit and turn.active >= turn.limit then
+    wait_for_key(turn, next_pass, pass)
+    return false
+  end
+  redis.call('ZADD', base .. 'turns', next_pass, name)
+  local has_tasks = turn.is_limited and redis.call('ZSCORE', base .. 'lanes', name)
+  local refused = has_tasks and limiters().refusals(name, key, needs, next_pass)
+  if refused then
+    limiters().wait_for(name, refused, next_pass, pass)
+  end
+  return not refused
+end
+local function end_idle_turn(turn, is_empty)
+  if is_empty and turn.is_limited then
+    limiters().leave_waiters(turn.name, turn.key, turn.needs)
+  end
+  if is_empty and turn.needs then
+    redis.call('ZREMRANGEBYSCORE', base .. 'key-passes', '-inf', turn.pass)
+  end
+  if turn.active then
+    count_key(turn.key, -1)
+  end
+end
+local RESUMED_AT_ONCE = 32
+local function resume_due(now)
+  local times = base .. 'lane-times'
+  for _, name in ipairs(redis.call('ZRANGEBYSCORE', times, '-inf', now, 'LIMIT', 0, RESUMED_AT_ONCE)) do
+    redis.call('ZREM', times, name)
+    local pass = redis.call('ZSCORE', base .. 'blocked-lanes', name)
+    if pass then
+      resume_lane(name, pass)
+    end
+    if string.find(name, '^\\30service:') then
+      gates().resume(name, RESUMED_AT_ONCE)
+    end
+  end
+end
+local function begin_again()
+  local turns, blocked = base .. 'turns', base .. 'blocked-lanes'
+  for _, need in ipairs(redis.call('ZRANGE', base .. 'waited-needs', 0, -1)) do
+    redis.call('ZDIFFSTORE', blocked, '2', blocked, base .. 'need-waiters:' .. need)
+    redis.call('UNLINK', base .. 'need-waiters:' .. need)
+  end
+  redis.call('UNLINK', base .. 'waited-needs', base .. 'key-passes')
+  redis.call('ZUNIONSTORE', blocked, '1', blocked, 'WEIGHTS', '0')
+  redis.call('ZDIFFSTORE', turns, '2', base .. 'lanes', blocked)
+  redis.call('ZUNIONSTORE', turns, '1', turns, 'WEIGHTS', '0')
+  redis.call('HDEL', base .. 'turn-state', 'pass', 'time')
+end
+local function return_stray(id, lane, is_others_turn)
+local JOINS_BEHIND = 0.125
+local LANE_PRIORITY_STEP = 0x100000000
+local function join_turns(name)
+  local first = redis.call('ZRANGE', base .. 'turns', 0, 0, 'WITHSCORES')
+  local time, others = unpack(redis.call('HMGET', base .. 'turn-state', 'time', 'pass'))
+  local pass = (first[2] or time) and math.max(first[2] or 0, time or 0) + JOINS_BEHIND or others or 0
+  redis.call('ZADD', base .. 'turns', 'NX', pass, name)
+end
+local function enter_lane(lane, id, priority, to_head)
+  local name, state, was_empty = lane_name(lane), base .. 'turn-state', false
+  local list, priorities = lane_list(base, name), lane_priorities(base, name)
+  if priority > 0 then
+    was_empty = redis.call('EXISTS', list, priorities) == 0
+    local order = to_head and 0 or redis.call('HINCRBY', state, 'order', 1) % LANE_PRIORITY_STEP
+    redis.call('ZADD', priorities, whole(priority * LANE_PRIORITY_STEP + order), id)
+  else
+    was_empty = redis.call(to_head and 'RPUSH' or 'LPUSH', list, id) == 1 and redis.call('EXISTS', priorities) == 0
+  end
+  redis.call('HINCRBY', state, 'waiting', 1)
+  if not was_empty then
+    return false
+  end
+  redis.call('ZADD', base .. 'lanes', redis.call('HINCRBY', state, 'order', 1), name)
+  if redis.call('ZSCORE', base .. 'blocked-lanes', name) then
+    return redis.call('ZSCORE', base .. 'lane-times', name) and true or false
+  end
+  join_turns(name)
+  return true
+end
+  redis.call('LPOP', base .. 'active')
+  if is_others_turn then
+    redis.call('HINCRBYFLOAT', base .. 'turn-state', 'pass', '-1')
+  end
+  enter_lane(lane, id, 0, true)
+end
+  created_limited = {
+    hold_places = hold_places,
+    give_back_places = give_back_places,
+    open_turn = open_turn,
+    holds_up = holds_up,
+    end_turn = end_turn,
+    end_idle_turn = end_idle_turn,
+    resume_due = resume_due,
+    begin_again = begin_again,
+    return_stray = return_stray,
+  }
+  return created_limited
+end
+local function give_back(lane)
+  local key, needs = split_lane(lane_name(lane))
+  local features = read_features()
+  local has_limits = features % 4 >= 2
+  if needs or has_limits and key ~= '' then
+    limited().give_back_places(key, needs, has_limits)
+  end
+  return not needs and features or nil
 end
 local MAX_OUTBOX_ENTRIES, MAX_OUTBOX_BYTES = 10000, 33554432
 local CLOSED_BY_OUTBOX = 'outbox'
@@ -21895,100 +23493,6 @@ end
 local function lane_priorities(base, name)
   return base .. 'lane-priorities:' .. name
 end
-local function lane_length(base, name)
-  return redis.call('LLEN', lane_list(base, name)) + redis.call('ZCARD', lane_priorities(base, name))
-end
-local function lane_head(base, name)
-  return redis.call('LINDEX', lane_list(base, name), -1) or redis.call('ZRANGE', lane_priorities(base, name), 0, 0)[1]
-end
-local NEEDS_MARK = '\\30'
-local JOINS_BEHIND = 0.125
-local LANE_PRIORITY_STEP = 0x100000000
-local NEWEST_OF_LANE = 250
-local function lane_keys(lane)
-  local name = lane_name(lane)
-  return name, lane_list(base, name), lane_priorities(base, name)
-end
-local function join_turns(name)
-  local first = redis.call('ZRANGE', base .. 'turns', 0, 0, 'WITHSCORES')
-  local time, others = unpack(redis.call('HMGET', base .. 'turn-state', 'time', 'pass'))
-  local pass = (first[2] or time) and math.max(first[2] or 0, time or 0) + JOINS_BEHIND or others or 0
-  redis.call('ZADD', base .. 'turns', 'NX', pass, name)
-end
-local function enter_lane(lane, id, priority, to_head)
-  local name, list, priorities = lane_keys(lane)
-  local state, was_empty = base .. 'turn-state', false
-  if priority > 0 then
-    was_empty = redis.call('EXISTS', list, priorities) == 0
-    local order = to_head and 0 or redis.call('HINCRBY', state, 'order', 1) % LANE_PRIORITY_STEP
-    redis.call('ZADD', priorities, whole(priority * LANE_PRIORITY_STEP + order), id)
-  else
-    was_empty = redis.call(to_head and 'RPUSH' or 'LPUSH', list, id) == 1 and redis.call('EXISTS', priorities) == 0
-  end
-  redis.call('HINCRBY', state, 'waiting', 1)
-  if not was_empty then
-    return false
-  end
-  redis.call('ZADD', base .. 'lanes', redis.call('HINCRBY', state, 'order', 1), name)
-  if redis.call('ZSCORE', base .. 'blocked-lanes', name) then
-    return redis.call('ZSCORE', base .. 'lane-times', name) and true or false
-  end
-  join_turns(name)
-  return true
-end
-local function resume_emptied(name)
-  local pass = string.find(name, NEEDS_MARK, 1, true) and redis.call('ZSCORE', base .. 'blocked-lanes', name)
-  if pass then
-    redis.call('ZREM', base .. 'blocked-lanes', name)
-    redis.call('ZREM', base .. 'lane-times', name)
-    redis.call('ZADD', base .. 'turns', pass, name)
-    redis.call('ZADD', base .. 'marker', '0', '0')
-  end
-end
-local function note_left_lane(name, count)
-  redis.call('HINCRBY', base .. 'turn-state', 'waiting', -count)
-  if redis.call('EXISTS', lane_list(base, name), lane_priorities(base, name)) == 0 then
-    redis.call('ZREM', base .. 'lanes', name)
-    resume_emptied(name)
-  end
-end
-local function leave_lane(lane, id)
-  local name, list, priorities = lane_keys(lane)
-  if redis.call('ZREM', priorities, id) == 0 then
-    local newest = redis.call('LPOS', list, id, 'MAXLEN', NEWEST_OF_LANE)
-    if redis.call('LREM', list, newest and 1 or -1, id) == 0 then
-      return false
-    end
-  end
-  note_left_lane(name, 1)
-  return true
-end
-local function block_lane(name, pass)
-  redis.call('ZREM', base .. 'turns', name)
-  redis.call('ZADD', base .. 'blocked-lanes', pass, name)
-end
-local function resume_lane(name, pass)
-  redis.call('ZREM', base .. 'blocked-lanes', name)
-  local first = redis.call('ZRANGE', base .. 'turns', 0, 0, 'WITHSCORES')
-  local time = redis.call('HGET', base .. 'turn-state', 'time')
-  redis.call('ZADD', base .. 'turns', math.max(pass, first[2] or 0, time or 0), name)
-  if redis.call('ZSCORE', base .. 'lanes', name) then
-    redis.call('ZADD', base .. 'marker', '0', '0')
-  end
-end
-local function wake_lane(name, ticket)
-  if name and redis.call('ZREM', base .. 'blocked-lanes', name) == 1 then
-    redis.call('ZADD', base .. 'turns', ticket, name)
-    redis.call('ZADD', base .. 'marker', '0', '0')
-  end
-end
-local function wake_first(need)
-  local first, ticket = unpack(redis.call('ZRANGE', base .. 'need-waiters:' .. need, 0, 0, 'WITHSCORES'))
-  wake_lane(first, ticket)
-end
-local function key_need(key)
-  return 'key:' .. key .. '=1'
-end
 local function read_features()
   local state, limits, capacities = base .. 'turn-state', base .. 'key-limits', base .. 'capacities'
   return redis.call('EXISTS', state, limits, limits, capacities, capacities, capacities, capacities)
@@ -22016,7 +23520,66 @@ local function read_obstacles(features)
     obstacles.has_throttles = obstacles.has_times and redis.call('EXISTS', throttles) == 1
     obstacles.has_key_passes = redis.call('EXISTS', passes) == 1
   end
+  obstacles.limits_lanes = obstacles.is_counted or obstacles.has_throttles or obstacles.has_key_passes
   return obstacles
+end
+local NEWEST_OF_LANE = 250
+local function note_left_lane(name, count)
+  redis.call('HINCRBY', base .. 'turn-state', 'waiting', -count)
+  if redis.call('EXISTS', lane_list(base, name), lane_priorities(base, name)) > 0 then
+    return
+  end
+  redis.call('ZREM', base .. 'lanes', name)
+  local pass = string.find(name, '\\30', 1, true) and redis.call('ZSCORE', base .. 'blocked-lanes', name)
+  if pass then
+    redis.call('ZREM', base .. 'blocked-lanes', name)
+    redis.call('ZREM', base .. 'lane-times', name)
+    redis.call('ZADD', base .. 'turns', pass, name)
+    redis.call('ZADD', base .. 'marker', '0', '0')
+  end
+end
+local function leave_lane(lane, id)
+  local name = lane_name(lane)
+  if redis.call('ZREM', lane_priorities(base, name), id) == 0 then
+    local list = lane_list(base, name)
+    local newest = redis.call('LPOS', list, id, 'MAXLEN', NEWEST_OF_LANE)
+    if redis.call('LREM', list, newest and 1 or -1, id) == 0 then
+      return false
+    end
+  end
+  note_left_lane(name, 1)
+  return true
+end
+local created_limited
+local function limited()
+  if created_limited then
+    return created_limited
+  end
+local function block_lane(name, pass)
+  redis.call('ZREM', base .. 'turns', name)
+  redis.call('ZADD', base .. 'blocked-lanes', pass, name)
+end
+local function resume_lane(name, pass)
+  redis.call('ZREM', base .. 'blocked-lanes', name)
+  local first = redis.call('ZRANGE', base .. 'turns', 0, 0, 'WITHSCORES')
+  local time = redis.call('HGET', base .. 'turn-state', 'time')
+  redis.call('ZADD', base .. 'turns', math.max(pass, first[2] or 0, time or 0), name)
+  if redis.call('ZSCORE', base .. 'lanes', name) then
+    redis.call('ZADD', base .. 'marker', '0', '0')
+  end
+end
+local function wake_lane(name, ticket)
+  if name and redis.call('ZREM', base .. 'blocked-lanes', name) == 1 then
+    redis.call('ZADD', base .. 'turns', ticket, name)
+    redis.call('ZADD', base .. 'marker', '0', '0')
+  end
+end
+local function wake_first(need)
+  local first, ticket = unpack(redis.call('ZRANGE', base .. 'need-waiters:' .. need, 0, 0, 'WITHSCORES'))
+  wake_lane(first, ticket)
+end
+local function key_need(key)
+  return 'key:' .. key .. '=1'
 end
 local function limits_of_key(key)
   local own, default, own_rate, default_rate =
@@ -22026,13 +23589,12 @@ end
 local function active_of_key(key)
   return tonumber(redis.call('ZSCORE', base .. 'active-by-key', key)) or 0
 end
-local function count_key(key)
-  return tonumber(redis.call('ZINCRBY', base .. 'active-by-key', '1', key))
-end
-local function uncount_key(key)
-  if redis.call('ZINCRBY', base .. 'active-by-key', '-1', key) == '0' then
+local function count_key(key, by)
+  local count = tonumber(redis.call('ZINCRBY', base .. 'active-by-key', by, key))
+  if count == 0 then
     redis.call('ZREM', base .. 'active-by-key', key)
   end
+  return count
 end
 local function open_rate(key, stored)
   local max, per, burst = string.match(stored, '^(%d+)/(%d+)/(%d+)$')
@@ -22054,12 +23616,6 @@ local function count_start(rate)
   local life = math.max(1, math.ceil(rate.due - rate.now))
   redis.call('SET', base .. 'key-rate:' .. rate.key, string.format('%.3f', rate.due), 'PX', life)
 end
-local function throttle_key(key, ends_at)
-  local throttles = base .. 'key-throttles'
-  redis.call('ZREMRANGEBYSCORE', throttles, '-inf', whole(millis()))
-  redis.call('ZADD', throttles, 'GT', whole(ends_at), key)
-  redis.call('PEXPIREAT', throttles, redis.call('ZRANGE', throttles, -1, -1, 'WITHSCORES')[2])
-end
 local created_limiters
 local function limiters()
   if created_limiters then
@@ -22074,62 +23630,73 @@ local function limiters()
   local function used_of(limiter)
     return tonumber(redis.call('ZSCORE', base .. 'in-use', limiter)) or 0
   end
-  local function is_before(one, other)
-    for i = 1, math.min(#one, #other) do
-      local a, b = string.byte(one, i), string.byte(other, i)
-      if a ~= b then
-        return a < b
+local function is_before(one, other)
+  for i = 1, math.min(#one, #other) do
+    local a, b = string.byte(one, i), string.byte(other, i)
+    if a ~= b then
+      return a < b
+    end
+  end
+  return #one < #other
+end
+local function first_waiter(limiter)
+  local capacity, first, ticket = capacity_of(limiter), nil, nil
+  local needs = redis.call('ZRANGEBYLEX', base .. 'waited-needs', '[' .. limiter .. '=', '(' .. limiter .. '>')
+  for _, need in ipairs(needs) do
+    if not capacity or tonumber(string.match(need, '%d+$')) <= capacity then
+      local lane, score = unpack(redis.call('ZRANGE', base .. 'need-waiters:' .. need, 0, 0, 'WITHSCORES'))
+      local at = tonumber(score)
+      if lane and (not first or at < ticket or at == ticket and is_before(lane, first)) then
+        first, ticket = lane, at
       end
     end
-    return #one < #other
   end
-  local function first_waiter(limiter)
-    local capacity, first, ticket = capacity_of(limiter), nil, nil
-    local needs = redis.call('ZRANGEBYLEX', base .. 'waited-needs', '[' .. limiter .. '=', '(' .. limiter .. '>')
-    for _, need in ipairs(needs) do
-      if not capacity or tonumber(string.match(need, '%d+$')) <= capacity then
-        local lane, score = unpack(redis.call('ZRANGE', base .. 'need-waiters:' .. need, 0, 0, 'WITHSCORES'))
-        local at = tonumber(score)
-        if lane and (not first or at < ticket or at == ticket and is_before(lane, first)) then
-          first, ticket = lane, at
-        end
-      end
-    end
-    return first, ticket
+  return first, ticket
+end
+local function wake(limiter)
+  wake_lane(first_waiter(limiter))
+end
+local function leave(name, need)
+  local waiters = base .. 'need-waiters:' .. need
+  if redis.call('ZREM', waiters, name) == 0 then
+    return false
   end
-  local function wake(limiter)
-    wake_lane(first_waiter(limiter))
+  if redis.call('EXISTS', waiters) == 0 then
+    redis.call('ZREM', base .. 'waited-needs', need)
   end
-  local function leave(name, need)
-    local waiters = base .. 'need-waiters:' .. need
-    if redis.call('ZREM', waiters, name) == 0 then
-      return false
-    end
-    if redis.call('EXISTS', waiters) == 0 then
-      redis.call('ZREM', base .. 'waited-needs', need)
-    end
-    return true
+  return true
+end
+local function leave_key(name, key)
+  local has_left = leave(name, key_need(key))
+  if has_left then
+    wake_first(key_need(key))
   end
-  local function leave_key(name, key)
-    local has_left = leave(name, key_need(key))
-    if has_left then
-      wake_first(key_need(key))
-    end
-    return has_left
+  return has_left
+end
+local function leave_waiters(name, key, needs, kept)
+  if redis.call('EXISTS', base .. 'waited-needs') == 0 then
+    return false
   end
-  local function leave_waiters(name, key, needs, kept)
-    if redis.call('EXISTS', base .. 'waited-needs') == 0 then
-      return false
+  local has_left = false
+  for limiter, amount in each_need(needs) do
+    if limiter ~= kept and leave(name, limiter .. '=' .. amount) then
+      has_left = true
+      wake(limiter)
     end
-    local has_left = false
-    for limiter, amount in each_need(needs) do
-      if limiter ~= kept and leave(name, limiter .. '=' .. amount) then
-        has_left = true
-        wake(limiter)
-      end
-    end
-    return kept ~= 'key' and leave_key(name, key) or has_left
   end
+  return kept ~= 'key' and leave_key(name, key) or has_left
+end
+local function wait_for(name, refused, pass, time)
+  for _, need in ipairs(refused) do
+    redis.call('ZADD', base .. 'need-waiters:' .. need, 'NX', pass, name)
+    redis.call('ZADD', base .. 'waited-needs', '0', need)
+  end
+  block_lane(name, pass)
+  local state = base .. 'turn-state'
+  if time and time > (tonumber(redis.call('HGET', state, 'time')) or -1) then
+    redis.call('HSET', state, 'time', time)
+  end
+end
   local function refusals(name, key, needs, pass)
     local refused, time = nil, pass
     for limiter, amount in each_need(needs) do
@@ -22153,17 +23720,6 @@ local function limiters()
       leave_key(name, key)
     end
     return refused, time
-  end
-  local function wait_for(name, refused, pass, time)
-    for _, need in ipairs(refused) do
-      redis.call('ZADD', base .. 'need-waiters:' .. need, 'NX', pass, name)
-      redis.call('ZADD', base .. 'waited-needs', '0', need)
-    end
-    block_lane(name, pass)
-    local state = base .. 'turn-state'
-    if time and time > (tonumber(redis.call('HGET', state, 'time')) or -1) then
-      redis.call('HSET', state, 'time', time)
-    end
   end
   local function is_full(needs)
     for limiter, amount in each_need(needs) do
@@ -22218,16 +23774,13 @@ local function hold_places(id)
   end
   local key, needs = split_lane(lane_name(lane))
   if key ~= '' and redis.call('EXISTS', base .. 'key-limits') == 1 then
-    count_key(key)
+    count_key(key, 1)
   end
   if needs then
     limiters().take(needs)
   end
 end
-local function give_back(lane)
-  local key, needs = split_lane(lane_name(lane))
-  local features = read_features()
-  local has_limits = features % 4 >= 2
+local function give_back_places(key, needs, has_limits)
   local left = key ~= '' and has_limits and redis.call('ZADD', base .. 'active-by-key', 'XX', 'INCR', '-1', key)
   if left then
     if tonumber(left) <= 0 then
@@ -22237,11 +23790,460 @@ local function give_back(lane)
       resume_key(key)
     end
   end
-  if not needs then
-    return features
+  if needs then
+    limiters().give_back(needs)
   end
-  limiters().give_back(needs)
-  return nil
+end
+local created_gates
+local function gates()
+  if created_gates then
+    return created_gates
+  end
+  local KIND = 'service:'
+  local ENTRY = '\\30' .. KIND
+  local now, noted, set_gate = millis(), {}, nil
+local BUCKETS, OPEN_JITTER, ROUNDING = 10, 0.1, 1e-9
+local function new_breaker(now)
+  return { state = 'closed', mode = 'auto', generation = 0, since = now, buckets = {} }
+end
+local function next_breaker(breaker, state, now)
+  return { state = state, mode = breaker.mode, generation = breaker.generation + 1, since = now }
+end
+local function half_opened(breaker, at)
+  local after = next_breaker(breaker, 'half_open', at)
+  after.from, after.openings = after.generation, breaker.openings
+  after.started, after['until'], after.succeeded = 0, 'none', 0
+  return after
+end
+local function closed(breaker, now)
+  local after = next_breaker(breaker, 'closed', now)
+  after.buckets = {}
+  return after
+end
+local function open_ms(openings, settings)
+  return math.min(settings.openMs * 2 ^ (openings - 1), settings.maxOpenMs)
+end
+local function opened(breaker, openings, now, settings, random)
+  local after = next_breaker(breaker, 'open', now)
+  after['until'] = now + math.ceil(open_ms(openings, settings) * (1 + OPEN_JITTER * random))
+  after.openings = openings
+  return after
+end
+local function has_passed(ends_at, now, settings)
+  return ends_at <= now or ends_at - now > settings.maxOpenMs * (1 + OPEN_JITTER) + 1
+end
+local function advance(breaker, now, settings)
+  local ends_at = breaker['until']
+  if not ends_at or ends_at == 'none' or not has_passed(ends_at, now, settings) then
+    return breaker
+  end
+  if breaker.state == 'open' then
+    return half_opened(breaker, math.min(ends_at, now))
+  end
+  breaker.generation, breaker.started, breaker['until'] = breaker.generation + 1, 0, 'none'
+  return breaker
+end
+local function breaker_starts_at(breaker, now, settings)
+  local current = advance(breaker, now, settings)
+  local is_probed = current.state == 'half_open' and current.started < settings.probes
+  return (current.state == 'closed' or is_probed) and now or current['until']
+end
+local function admit_start(breaker, now, settings)
+  local current = advance(breaker, now, settings)
+  if current.state == 'half_open' then
+    if current['until'] == 'none' then
+      current['until'] = now + open_ms(current.openings, settings)
+    end
+    current.started = current.started + 1
+  end
+  return current
+end
+local function count_call(breaker, call, now, settings)
+  local length = math.ceil(settings.windowMs / BUCKETS)
+  local current = math.floor(now / length) * length
+  local name = string.format('%.0f', current)
+  local own = breaker.buckets[name] or { 0, 0, 0 }
+  local kept, calls, failures, slow = {}, 0, 0, 0
+  kept[name] = { own[1] + 1, own[2] + (call.failed and 1 or 0), own[3] + (call.slow and 1 or 0) }
+  for at, bucket in pairs(breaker.buckets) do
+    local is_in_window = tonumber(at) <= current and tonumber(at) > current - BUCKETS * length
+    kept[at] = kept[at] or is_in_window and bucket or nil
+  end
+  for _, bucket in pairs(kept) do
+    calls, failures, slow = calls + bucket[1], failures + bucket[2], slow + bucket[3]
+  end
+  breaker.buckets = kept
+  return calls >= settings.minimumCalls
+    and (failures / calls >= settings.failureRate - ROUNDING or slow / calls >= settings.slowCallRate - ROUNDING)
+end
+local function record_call(breaker, call, now, settings, random)
+  if breaker.state == 'closed' and call.generation == breaker.generation then
+    local is_exceeded = count_call(breaker, call, now, settings)
+    return is_exceeded and breaker.mode == 'auto' and opened(breaker, 1, now, settings, random) or breaker
+  end
+  if breaker.state ~= 'half_open' or call.generation < breaker.from then
+    return nil
+  end
+  if call.failed or call.slow then
+    return opened(breaker, breaker.openings + 1, now, settings, random)
+  end
+  breaker.succeeded = breaker.succeeded + 1
+  return breaker.succeeded >= settings.probes and closed(breaker, now) or breaker
+end
+local function with_mode(breaker, mode, now)
+  breaker.mode = mode
+  if mode == 'open' then
+    local after = next_breaker(breaker, 'open', now)
+    after['until'], after.openings = 'none', breaker.openings or 1
+    return after
+  end
+  if mode == 'closed' then
+    return breaker.state == 'closed' and breaker or closed(breaker, now)
+  end
+  return breaker.state == 'open' and half_opened(breaker, now) or breaker
+end
+local function read_breaker(service)
+  local stored = redis.call('HGET', base .. 'breakers', service)
+  return stored and cjson.decode(stored)
+end
+local function store_breaker(service, stored)
+  redis.call('HSET', base .. 'breakers', service, cjson.encode(stored))
+end
+local function write_breaker(service, stored)
+  store_breaker(service, stored)
+  set_gate(service, breaker_starts_at(stored.breaker, now, stored.settings))
+end
+local function define_breaker(service, settings)
+  local stored = read_breaker(service) or { breaker = new_breaker(now) }
+  stored.settings = cjson.decode(settings)
+  write_breaker(service, stored)
+end
+local function set_breaker(service, mode, by, settings)
+  local stored = read_breaker(service) or { breaker = new_breaker(now), settings = cjson.decode(settings) }
+  if stored.breaker.mode ~= mode then
+    local after = with_mode(stored.breaker, mode, now)
+    write_breaker(service, { breaker = after, settings = stored.settings, setBy = { by = by, at = now } })
+  end
+end
+local function remove_breaker(service)
+  redis.call('HDEL', base .. 'breakers', service)
+  set_gate(service, now)
+end
+local function refresh_breaker(service)
+  local stored = read_breaker(service)
+  set_gate(service, stored and breaker_starts_at(stored.breaker, now, stored.settings) or now)
+end
+local function admit_to(service)
+  local stored = read_breaker(service)
+  if not stored then
+    return 0
+  end
+  stored.breaker = admit_start(stored.breaker, now, stored.settings)
+  if stored.breaker.state == 'half_open' then
+    write_breaker(service, stored)
+  end
+  return stored.breaker.generation
+end
+local function record_breaker_call(service, call, random)
+  local stored = read_breaker(service)
+  local was_closed = stored and stored.breaker.state == 'closed'
+  local after = stored and record_call(stored.breaker, call, now, stored.settings, random)
+  if not after then
+    return
+  end
+  stored.breaker = after
+  if was_closed and after.state == 'closed' then
+    store_breaker(service, stored)
+  else
+    write_breaker(service, stored)
+  end
+end
+  local function wake_held_up(limiter)
+    for _, need in ipairs(redis.call('ZRANGEBYLEX', base .. 'waited-needs', '[permits:', '+')) do
+      local first = redis.call('ZRANGE', base .. 'need-waiters:' .. need, 0, 0)[1]
+      if first and string.find(first, limiter .. '=', 1, true) then
+        wake_first(need)
+      end
+    end
+  end
+  function set_gate(service, starts_at)
+    local times, limiter = base .. 'lane-times', KIND .. service
+    local has_lanes = redis.call('EXISTS', base .. 'turn-state') == 1
+    if starts_at == now then
+      if redis.call('HDEL', base .. 'capacities', limiter) == 1 and has_lanes then
+        redis.call('ZADD', times, whole(now), ENTRY .. service)
+        redis.call('ZADD', base .. 'marker', '0', '0')
+      end
+      return
+    end
+    if redis.call('HSET', base .. 'capacities', limiter, '0') == 1 then
+      wake_held_up(limiter)
+    end
+    if starts_at == 'none' then
+      redis.call('ZREM', times, ENTRY .. service)
+    elseif has_lanes then
+      redis.call('ZADD', times, whole(starts_at), ENTRY .. service)
+      redis.call('ZADD', base .. 'marker', 'LT', whole(starts_at), '1')
+    end
+  end
+  local function admit(id, needs)
+    local admitted = {}
+    for service in string.gmatch(needs, KIND .. '([^=]+)=') do
+      admitted[service] = admit_to(service)
+    end
+    if next(admitted) then
+      redis.call('HSET', base .. id, 'admitted', cjson.encode(admitted))
+    end
+  end
+  local function count_calls(id, calls)
+    local admitted = cjson.decode(redis.call('HGET', base .. id, 'admitted') or '{}')
+    for _, each in ipairs(cjson.decode(calls)) do
+      local service, failed, slow, random = unpack(each)
+      if admitted[service] then
+        local call = { generation = admitted[service], failed = failed, slow = slow }
+        record_breaker_call(service, call, random)
+      end
+    end
+  end
+  local function note(need)
+    local service = string.match(need, '^' .. KIND .. '(.*)=')
+    if service and not redis.call('ZSCORE', base .. 'lane-times', ENTRY .. service) then
+      refresh_breaker(service)
+    end
+  end
+  local function note_closed(needs)
+    for need in string.gmatch(needs, KIND .. '[^,]+') do
+      if not noted[need] and redis.call('HEXISTS', base .. 'capacities', string.match(need, '^[^=]+')) == 1 then
+        note(need)
+      end
+      noted[need] = true
+    end
+  end
+  local function resume(entry, most)
+    local service = string.match(entry, '^' .. ENTRY .. '([^=]*)$')
+    if not service then
+      return
+    end
+    refresh_breaker(service)
+    if redis.call('HEXISTS', base .. 'capacities', KIND .. service) == 1 then
+      return
+    end
+    local need = KIND .. service .. '=1'
+    local lanes = redis.call('ZPOPMIN', base .. 'need-waiters:' .. need, most)
+    for i = 1, #lanes, 2 do
+      local pass = redis.call('ZSCORE', base .. 'blocked-lanes', lanes[i])
+      if pass then
+        resume_lane(lanes[i], pass)
+      end
+    end
+    if redis.call('EXISTS', base .. 'need-waiters:' .. need) == 1 then
+      redis.call('ZADD', base .. 'lane-times', whole(now), entry)
+      redis.call('ZADD', base .. 'marker', '0', '0')
+    else
+      redis.call('ZREM', base .. 'lane-times', entry)
+      redis.call('ZREM', base .. 'waited-needs', need)
+    end
+  end
+  created_gates = {
+    define = define_breaker,
+    set = set_breaker,
+    remove = remove_breaker,
+    admit = admit,
+    count_calls = count_calls,
+    note = note,
+    note_closed = note_closed,
+    resume = resume,
+  }
+  return created_gates
+end
+local function read_lane(name, obstacles)
+  local key, needs = split_lane(name)
+  local lane = { name = name, key = key, needs = needs }
+  if obstacles.has_limits and key ~= '' then
+    local limit, rate = limits_of_key(key)
+    lane.limit, lane.rate = limit, rate and open_rate(key, rate) or nil
+  end
+  lane.starts_at = key_starts_at(key, lane.rate, obstacles.has_throttles)
+  return lane
+end
+local function open_turn(name, pass, obstacles)
+  local turn = read_lane(name, obstacles)
+  turn.pass = pass
+  if obstacles.has_limits and turn.key ~= '' and not turn.starts_at then
+    turn.active = count_key(turn.key, 1)
+  end
+  turn.is_limited = turn.needs and (obstacles.is_counted or redis.call('EXISTS', base .. 'waited-needs') == 1)
+  return turn
+end
+local function wait_for_key(turn, pass, time)
+  local name, starts_at = turn.name, turn.starts_at
+  if turn.is_limited and not starts_at then
+    return limiters().wait_for(name, { key_need(turn.key) }, pass, time)
+  end
+  block_lane(name, pass)
+  redis.call('HSET', base .. 'turn-state', 'time', time or pass)
+  if starts_at then
+    redis.call('ZADD', base .. 'lane-times', whole(starts_at), name)
+  end
+end
+local function holds_up(turn)
+  local name, key, needs, pass = turn.name, turn.key, turn.needs, turn.pass
+  local is_at_limit = turn.starts_at or turn.limit and turn.active > turn.limit
+  if turn.is_limited and not redis.call('ZSCORE', base .. 'lanes', name) then
+    return false
+  end
+  if is_at_limit then
+    if turn.is_limited then
+      limiters().leave_waiters(name, key, needs, not turn.starts_at and 'key' or nil)
+    end
+    wait_for_key(turn, pass, nil)
+    return true
+  end
+  local refused, time
+  if turn.is_limited then
+    refused, time = limiters().refusals(name, key, needs, pass)
+  end
+  if refused then
+    limiters().wait_for(name, refused, pass, time)
+    if string.find(refused[1], '^service:') then
+      gates().note(refused[1])
+    end
+  end
+  return refused ~= nil
+end
+local function reached_pass(turn)
+  local name, pass = turn.name, turn.pass
+  if not turn.is_limited or redis.call('EXISTS', base .. 'waited-needs') == 0 then
+    return pass
+  end
+  local other = redis.call('ZRANGE', base .. 'turns', 1, 1, 'WITHSCORES')
+  local time = math.max(other[2] or 0, redis.call('HGET', base .. 'turn-state', 'time') or 0)
+  return limiters().leave_waiters(name, turn.key, turn.needs) and math.max(pass, time) or pass
+end
+local function end_turn(turn, id, lane, obstacles)
+  local name, key, needs, passes = turn.name, turn.key, turn.needs, base .. 'key-passes'
+  local pass = reached_pass(turn)
+  local key_pass = obstacles.has_key_passes and tonumber(redis.call('ZSCORE', passes, key)) or nil
+  local next_pass = math.max(pass, key_pass or pass) + 1 / lane_weight(lane)
+  if key_pass or needs then
+    redis.call('ZADD', passes, next_pass, key)
+  end
+  if turn.rate then
+    count_start(turn.rate)
+    turn.starts_at = key_starts_at(key, turn.rate, false)
+  end
+  if turn.is_limited then
+    limiters().take(needs)
+  end
+  if needs and string.find(needs, 'service:', 1, true) then
+    gates().admit(id, needs)
+  end
+  if turn.starts_at or turn.limit and turn.active >= turn.limit then
+    wait_for_key(turn, next_pass, pass)
+    return false
+  end
+  redis.call('ZADD', base .. 'turns', next_pass, name)
+  local has_tasks = turn.is_limited and redis.call('ZSCORE', base .. 'lanes', name)
+  local refused = has_tasks and limiters().refusals(name, key, needs, next_pass)
+  if refused then
+    limiters().wait_for(name, refused, next_pass, pass)
+  end
+  return not refused
+end
+local function end_idle_turn(turn, is_empty)
+  if is_empty and turn.is_limited then
+    limiters().leave_waiters(turn.name, turn.key, turn.needs)
+  end
+  if is_empty and turn.needs then
+    redis.call('ZREMRANGEBYSCORE', base .. 'key-passes', '-inf', turn.pass)
+  end
+  if turn.active then
+    count_key(turn.key, -1)
+  end
+end
+local RESUMED_AT_ONCE = 32
+local function resume_due(now)
+  local times = base .. 'lane-times'
+  for _, name in ipairs(redis.call('ZRANGEBYSCORE', times, '-inf', now, 'LIMIT', 0, RESUMED_AT_ONCE)) do
+    redis.call('ZREM', times, name)
+    local pass = redis.call('ZSCORE', base .. 'blocked-lanes', name)
+    if pass then
+      resume_lane(name, pass)
+    end
+    if string.find(name, '^\\30service:') then
+      gates().resume(name, RESUMED_AT_ONCE)
+    end
+  end
+end
+local function begin_again()
+  local turns, blocked = base .. 'turns', base .. 'blocked-lanes'
+  for _, need in ipairs(redis.call('ZRANGE', base .. 'waited-needs', 0, -1)) do
+    redis.call('ZDIFFSTORE', blocked, '2', blocked, base .. 'need-waiters:' .. need)
+    redis.call('UNLINK', base .. 'need-waiters:' .. need)
+  end
+  redis.call('UNLINK', base .. 'waited-needs', base .. 'key-passes')
+  redis.call('ZUNIONSTORE', blocked, '1', blocked, 'WEIGHTS', '0')
+  redis.call('ZDIFFSTORE', turns, '2', base .. 'lanes', blocked)
+  redis.call('ZUNIONSTORE', turns, '1', turns, 'WEIGHTS', '0')
+  redis.call('HDEL', base .. 'turn-state', 'pass', 'time')
+end
+local function return_stray(id, lane, is_others_turn)
+local JOINS_BEHIND = 0.125
+local LANE_PRIORITY_STEP = 0x100000000
+local function join_turns(name)
+  local first = redis.call('ZRANGE', base .. 'turns', 0, 0, 'WITHSCORES')
+  local time, others = unpack(redis.call('HMGET', base .. 'turn-state', 'time', 'pass'))
+  local pass = (first[2] or time) and math.max(first[2] or 0, time or 0) + JOINS_BEHIND or others or 0
+  redis.call('ZADD', base .. 'turns', 'NX', pass, name)
+end
+local function enter_lane(lane, id, priority, to_head)
+  local name, state, was_empty = lane_name(lane), base .. 'turn-state', false
+  local list, priorities = lane_list(base, name), lane_priorities(base, name)
+  if priority > 0 then
+    was_empty = redis.call('EXISTS', list, priorities) == 0
+    local order = to_head and 0 or redis.call('HINCRBY', state, 'order', 1) % LANE_PRIORITY_STEP
+    redis.call('ZADD', priorities, whole(priority * LANE_PRIORITY_STEP + order), id)
+  else
+    was_empty = redis.call(to_head and 'RPUSH' or 'LPUSH', list, id) == 1 and redis.call('EXISTS', priorities) == 0
+  end
+  redis.call('HINCRBY', state, 'waiting', 1)
+  if not was_empty then
+    return false
+  end
+  redis.call('ZADD', base .. 'lanes', redis.call('HINCRBY', state, 'order', 1), name)
+  if redis.call('ZSCORE', base .. 'blocked-lanes', name) then
+    return redis.call('ZSCORE', base .. 'lane-times', name) and true or false
+  end
+  join_turns(name)
+  return true
+end
+  redis.call('LPOP', base .. 'active')
+  if is_others_turn then
+    redis.call('HINCRBYFLOAT', base .. 'turn-state', 'pass', '-1')
+  end
+  enter_lane(lane, id, 0, true)
+end
+  created_limited = {
+    hold_places = hold_places,
+    give_back_places = give_back_places,
+    open_turn = open_turn,
+    holds_up = holds_up,
+    end_turn = end_turn,
+    end_idle_turn = end_idle_turn,
+    resume_due = resume_due,
+    begin_again = begin_again,
+    return_stray = return_stray,
+  }
+  return created_limited
+end
+local function give_back(lane)
+  local key, needs = split_lane(lane_name(lane))
+  local features = read_features()
+  local has_limits = features % 4 >= 2
+  if needs or has_limits and key ~= '' then
+    limited().give_back_places(key, needs, has_limits)
+  end
+  return not needs and features or nil
 end
 local MAX_OUTBOX_ENTRIES, MAX_OUTBOX_BYTES = 10000, 33554432
 local CLOSED_BY_OUTBOX = 'outbox'
@@ -22735,20 +24737,8 @@ end
 local function lane_priorities(base, name)
   return base .. 'lane-priorities:' .. name
 end
-local function lane_length(base, name)
-  return redis.call('LLEN', lane_list(base, name)) + redis.call('ZCARD', lane_priorities(base, name))
-end
-local function lane_head(base, name)
-  return redis.call('LINDEX', lane_list(base, name), -1) or redis.call('ZRANGE', lane_priorities(base, name), 0, 0)[1]
-end
-local NEEDS_MARK = '\\30'
 local JOINS_BEHIND = 0.125
 local LANE_PRIORITY_STEP = 0x100000000
-local NEWEST_OF_LANE = 250
-local function lane_keys(lane)
-  local name = lane_name(lane)
-  return name, lane_list(base, name), lane_priorities(base, name)
-end
 local function join_turns(name)
   local first = redis.call('ZRANGE', base .. 'turns', 0, 0, 'WITHSCORES')
   local time, others = unpack(redis.call('HMGET', base .. 'turn-state', 'time', 'pass'))
@@ -22756,8 +24746,8 @@ local function join_turns(name)
   redis.call('ZADD', base .. 'turns', 'NX', pass, name)
 end
 local function enter_lane(lane, id, priority, to_head)
-  local name, list, priorities = lane_keys(lane)
-  local state, was_empty = base .. 'turn-state', false
+  local name, state, was_empty = lane_name(lane), base .. 'turn-state', false
+  local list, priorities = lane_list(base, name), lane_priorities(base, name)
   if priority > 0 then
     was_empty = redis.call('EXISTS', list, priorities) == 0
     local order = to_head and 0 or redis.call('HINCRBY', state, 'order', 1) % LANE_PRIORITY_STEP
@@ -22774,33 +24764,6 @@ local function enter_lane(lane, id, priority, to_head)
     return redis.call('ZSCORE', base .. 'lane-times', name) and true or false
   end
   join_turns(name)
-  return true
-end
-local function resume_emptied(name)
-  local pass = string.find(name, NEEDS_MARK, 1, true) and redis.call('ZSCORE', base .. 'blocked-lanes', name)
-  if pass then
-    redis.call('ZREM', base .. 'blocked-lanes', name)
-    redis.call('ZREM', base .. 'lane-times', name)
-    redis.call('ZADD', base .. 'turns', pass, name)
-    redis.call('ZADD', base .. 'marker', '0', '0')
-  end
-end
-local function note_left_lane(name, count)
-  redis.call('HINCRBY', base .. 'turn-state', 'waiting', -count)
-  if redis.call('EXISTS', lane_list(base, name), lane_priorities(base, name)) == 0 then
-    redis.call('ZREM', base .. 'lanes', name)
-    resume_emptied(name)
-  end
-end
-local function leave_lane(lane, id)
-  local name, list, priorities = lane_keys(lane)
-  if redis.call('ZREM', priorities, id) == 0 then
-    local newest = redis.call('LPOS', list, id, 'MAXLEN', NEWEST_OF_LANE)
-    if redis.call('LREM', list, newest and 1 or -1, id) == 0 then
-      return false
-    end
-  end
-  note_left_lane(name, 1)
   return true
 end
 local function rare()

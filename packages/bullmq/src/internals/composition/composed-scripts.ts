@@ -26,7 +26,8 @@ import {
 } from '../../store/scripts.ts'
 import { COUNT_LOSS, POSTPONE, storeSurvival, withReturns } from '../quarantine-steps.ts'
 import { OPEN_INDEX, WATCHED, type WatchedCommand } from '../status/status-index.ts'
-import { TURNS, TURNS_OF_FETCH, withLanes, withLaneTimes, withLeaves } from '../turns/turn-steps.ts'
+import { withLanes, withLaneTimes, withLeaves } from '../turns/turn-steps.ts'
+import { createdIncludes } from './created-includes.ts'
 import { withEndedCalls } from './ended-calls.ts'
 import { withFetch } from './fetch-steps.ts'
 import { withLazyFunctions } from './lazy-functions.ts'
@@ -253,9 +254,9 @@ for i = #ARGV, ARGV[1] + ARGV[ARGV[1] + 2] + 3, -1 do
   local is_job = kind == 'hash' and call('HEXISTS', base .. ARGV[i], 'name') == 1
     and not string.find('${RESERVED_IDS}', ' ' .. ARGV[i] .. ' ', 1, true)
   local lane = is_job and call('HGET', base .. ARGV[i], 'lane')
-  local name = lane and turns().lane_name(lane)
+  local name = lane and include('lane').lane_name(lane)
   local is_in_lane = name
-    and (call('ZSCORE', turns().lane_priorities(base, name), ARGV[i]) or call('LPOS', turns().lane_list(base, name), ARGV[i]))
+    and (call('ZSCORE', include('lane').lane_priorities(base, name), ARGV[i]) or call('LPOS', include('lane').lane_list(base, name), ARGV[i]))
   if kind ~= 'none' and not is_job or is_in_lane then table.remove(ARGV, i) end
 end`,
   },
@@ -320,7 +321,7 @@ local call = redis.call
 ${OPEN_INDEX}
 ${name === 'moveStalledJobsToWait' ? `${FENCE}${ATTEMPT_RECORDS}${LOSSES}${TASK_EVENTS}` : ''}
 ${FETCHES.includes(name) ? 'local may_be_uncounted, is_last_start, features_at_end' : ''}
-${turnsFor(name, steps, `${text}${before}`)}
+${createdIncludes(`${text}${before}`)}
 local function bullmq()
 ${text}
 end
@@ -330,12 +331,6 @@ ${after}
 return answer
 `
   return { name: `bullpen:${name}`, numberOfKeys: keys, lua, extra }
-}
-
-/** Returns the Lua that defines `turns()`, or '' if these lines of the script do not call it. */
-function turnsFor(name: string, { last }: Steps, lines: string): string {
-  if (!lines.includes('turns()')) return ''
-  return FETCHES.includes(name) || last !== undefined ? TURNS_OF_FETCH : TURNS
 }
 
 /** Returns the text of BullMQ's script with everything that Bullpen changes in it. */

@@ -15,7 +15,7 @@ it('each script that ends an attempt counts its calls where the job leaves the a
     const at = changed.indexOf('gates()')
     expect({ name, counts: changed.split('gates()').length - 1 }).toEqual({ name, counts: 1 })
     expect(changed.slice(0, at)).toMatch(
-      /rcall\("LREM", KEYS\[[12]\], -1, \S+\)\s+if calls ~= '' and \w+ > 0 then turns\(\)\.$/,
+      /rcall\("LREM", KEYS\[[12]\], -1, \S+\)\s+if calls ~= '' and \w+ > 0 then include\('gates'\)\.$/,
     )
   }
 })

@@ -14,13 +14,13 @@ export function encodeCalls(calls: readonly ServiceCall[], random: Random): stri
 const REMOVED_FROM_ACTIVE = /local (numRemovedElements|removed) = rcall\("LREM", KEYS\[[12]\], -1, (jobId|ARGV\[4\])\)/
 
 /**
- * Returns the text of a script, so that it counts the calls of the attempt that it ends. The text needs `turns`
- * (../turns/turn-steps.ts).
+ * Returns the text of a script, so that it counts the calls of the attempt that it ends. The text needs `include`
+ * (./created-includes.ts).
  */
 export function withEndedCalls(text: string): string {
   return text.replace(
     REMOVED_FROM_ACTIVE,
     (line, count: string, id: string) => `${line}
-if calls ~= '' and ${count} > 0 then turns().gates().count_calls(${id}, calls) end`,
+if calls ~= '' and ${count} > 0 then include('gates').gates().count_calls(${id}, calls) end`,
   )
 }

@@ -23,7 +23,8 @@ export function candidatesArgument(ids: readonly string[]): string {
 }
 
 /**
- * Returns the text of a script that fetches a task with the steps above. It needs three local variables: what the end of the last task
+ * Returns the text of a script that fetches a task with the steps above. Without lanes and limits, one command finds that out, and the
+ * script pays for nothing else. Lanes that took turns when the last task ended still do. The text needs three local variables: what the end of the last task
  * has found (`features_at_end`), whether no further task may start (`is_last_start`), and whether a start may have to be counted
  * (`may_be_uncounted`).
  */
@@ -36,19 +37,19 @@ if candidates == '' then
   local takes_turns = features_at_end and features_at_end % 2 == 1
     or call('EXISTS', base .. 'turn-state', base .. 'key-limits', base .. 'capacities') > 0
   if takes_turns then
-    jobId, is_last_start, may_be_uncounted = turns().start_next(features_at_end, ARGV[2])
+    jobId, is_last_start, may_be_uncounted = include('turns').start_next(features_at_end, ARGV[2])
   else
     jobId = rcall("RPOPLPUSH", waitKey, activeKey)
   end
 else
-  jobId = turns().start_candidate(candidates, ARGV[2])
+  jobId = include('candidates').start_candidate(candidates, ARGV[2])
 end`,
     )
     .replace(WAKE_NEXT, () => `if is_last_start then rcall("ZREM", markerKey, "0") else ${WAKE_NEXT} end`)
     .replace(
       PRIORITIZED_TAKEN,
       (line) => `${line}
-  if may_be_uncounted then turns().hold_places(prioritizedJob[1]) end`,
+  if may_be_uncounted then include('turns').limited().hold_places(prioritizedJob[1]) end`,
     )
     .replace(TAKE_PRIORITIZED, `if candidates ~= '' then return end\n  ${TAKE_PRIORITIZED}`)
 }

@@ -9,7 +9,7 @@
 local job = KEYS[1]
 local base, duration = ARGV[1], ARGV[2]
 --- @include lane
---- @include key-limits
+--- @include time
 
 local lane = redis.call('HGET', job, 'lane')
 local key = lane and split_lane(lane_name(lane))
@@ -17,5 +17,8 @@ if not key or key == '' then
   return 0
 end
 -- The clock is rounded down to whole milliseconds, so one is added.
-throttle_key(key, millis() + duration + 1)
+local throttles, now = base .. 'key-throttles', millis()
+redis.call('ZREMRANGEBYSCORE', throttles, '-inf', whole(now))
+redis.call('ZADD', throttles, 'GT', whole(now + duration + 1), key)
+redis.call('PEXPIREAT', throttles, redis.call('ZRANGE', throttles, -1, -1, 'WITHSCORES')[2])
 return 1

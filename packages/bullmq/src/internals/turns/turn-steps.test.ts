@@ -68,7 +68,7 @@ it('BullMQ adds the marker when a job starts, in one place of each script that f
 it('each of these commands is preceded by a look at the lane', () => {
   for (const { name, content } of scripts) {
     const changed = withLanes(withReturns(content))
-    const lanes = changed.match(/turns\(\)\.enter_lane\(/g) ?? []
+    const lanes = changed.match(/include\('lanes'\)\.enter_lane\(/g) ?? []
     const commands =
       content.match(/rcall\(pushCmd|rcall\("ZADD", prioritizedKey|rcall\("LPUSH", (?:targetKey|KEYS\[4\])/g) ?? []
     expect({ name, lanes: lanes.length }).toEqual({ name, lanes: commands.length })
@@ -104,7 +104,7 @@ it('BullMQ removes a job from the active list by these commands', () => {
 it('each job that BullMQ removes from the active list gives its place back', () => {
   const gives = scripts.flatMap(({ name, content }) => {
     const changed = withLeaves(content)
-    const places = changed.match(/turns\(\)\.give_back\(/g)?.length ?? 0
+    const places = changed.match(/\.give_back\(/g)?.length ?? 0
     return places === 0 ? [] : [[name, places] as const]
   })
   const single = Object.keys(REMOVALS).filter((name) => !['moveToActive', 'obliterate'].includes(name))

@@ -7,34 +7,7 @@
 //   the next task of the same key.
 // - Where a text looks for the next delayed job, it also looks for the next time at which a lane may start a task (withLaneTimes).
 //
-// The texts call functions of ../../store/lua/includes, which a script creates when it first needs one of them (TURNS).
-import { ACTIVE_TASKS, CANDIDATES } from '../../store/scripts.ts'
-
-/** Lua that defines `turns()`, which returns the functions of an include that have these names, and creates them on the first call. */
-function createdOnce(include: string, names: readonly string[]): string {
-  return `
-local created_turns
-local function turns()
-  if not created_turns then${include}
-    created_turns = { ${names.map((name) => `${name} = ${name}`).join(', ')} }
-  end
-  return created_turns
-end`
-}
-
-const ENTRIES = ['enter_lane', 'lane_name', 'lane_list', 'lane_priorities', 'give_back']
-
-/** Lua that defines what the changed texts call. */
-export const TURNS = createdOnce(ACTIVE_TASKS, ENTRIES)
-
-/** The same for the scripts that end an attempt or fetch a task. */
-export const TURNS_OF_FETCH = createdOnce(CANDIDATES, [
-  ...ENTRIES,
-  'hold_places',
-  'start_next',
-  'start_candidate',
-  'gates',
-])
+// The texts call the functions of includes (../composition/created-includes.ts).
 
 // A replacement is a function, because `$'` in a string would have a meaning of its own.
 
@@ -61,20 +34,20 @@ export function withLanes(text: string): string {
     .replaceAll(
       PUSH,
       () => `local lane = targetKey == base .. 'wait' and call('HGET', base .. jobId, 'lane')
-  if lane then turns().enter_lane(lane, jobId, 0, pushCmd == 'RPUSH')
+  if lane then include('lanes').enter_lane(lane, jobId, 0, pushCmd == 'RPUSH')
   else ${PUSH} end`,
     )
     .replaceAll(
       PRIORITIZE,
       () => `local lane = prioritizedKey == base .. 'prioritized' and call('HGET', base .. jobId, 'lane')
-  if lane then turns().enter_lane(lane, jobId, ${PRIORITY}, ${IS_FIRST})
+  if lane then include('lanes').enter_lane(lane, jobId, ${PRIORITY}, ${IS_FIRST})
   else ${PRIORITIZE} end`,
     )
     .replaceAll(
       PUSH_SEVERAL,
       () => `for i = from, to do
           local lane = call('HGET', base .. jobs[i], 'lane')
-          if lane then turns().enter_lane(lane, jobs[i], 0, false)
+          if lane then include('lanes').enter_lane(lane, jobs[i], 0, false)
           else rcall("LPUSH", KEYS[4], jobs[i]) end
         end`,
     )
@@ -101,7 +74,7 @@ export function withLeaves(text: string): string {
       const lane = isEnd ? 'jobAttributes[4]' : `call('HGET', base .. ${id}, 'lane')`
       return `${line}
   local lane = ${count} > 0 and ${lane}
-  if lane then ${isEnd ? 'features_at_end = ' : ''}turns().give_back(lane) end`
+  if lane then ${isEnd ? `features_at_end = include('turns')` : `include('active-tasks')`}.give_back(lane) end`
     })
 }
 

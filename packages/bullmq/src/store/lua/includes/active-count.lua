@@ -4,7 +4,7 @@
 -- waits for each limiter. Otherwise, it examines the lanes of the keys whose counts were wrong, and other lanes at random. If the queue
 -- limits nothing, it removes all counts. O(active tasks + counted keys + examined lanes).
 --- @include lane
---- @include active-tasks
+--- @include held-places
 --- @include ticket-of
 
 -- How many blocked lanes one count examines at random if no limit has changed, so that 100,000 of them do not delay other scripts.

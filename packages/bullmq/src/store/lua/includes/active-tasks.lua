@@ -1,54 +1,17 @@
--- What an active task holds: a place of its concurrency key (key-limits.lua), and amounts of limiters (limiters.lua).
---
--- hold_places(id)  counts a task that becomes active outside of its lane's turn
--- give_back(lane)  gives back what a task has held that is no longer active, and lets lanes that have waited for it take turns again.
---                  `lane` is the task's field of that name. Returns the queue's features for the fetch that follows (queue-features.lua),
---                  or nil if the task needs limiters: counting its calls may then open or close a breaker, which changes the features
---- @include lanes
---- @include blocked-lanes
+-- give_back(lane)  gives back what a task has held that is no longer active, and lets lanes that have waited for it take turns again
+--                  (held-places.lua). `lane` is the task's field of that name. Returns the queue's features for the fetch that follows
+--                  (queue-features.lua), or nil if the task needs limiters: counting its calls may then open or close a breaker, which
+--                  changes the features
+--- @include lane
 --- @include queue-features
---- @include key-limits
---- @include limiters
-
--- Lets the key's lane without needs take turns again, unless it is blocked until some time, and wakes the first of its lanes with needs.
-local function resume_key(key)
-  local pass = redis.call('ZSCORE', base .. 'blocked-lanes', key)
-  if pass and not redis.call('ZSCORE', base .. 'lane-times', key) then
-    resume_lane(key, pass)
-  end
-  wake_first(key_need(key))
-end
-
-local function hold_places(id)
-  local lane = redis.call('HGET', base .. id, 'lane')
-  if not lane then
-    return
-  end
-  local key, needs = split_lane(lane_name(lane))
-  if key ~= '' and redis.call('EXISTS', base .. 'key-limits') == 1 then
-    count_key(key)
-  end
-  if needs then
-    limiters().take(needs)
-  end
-end
+--- @include limited-turns
 
 local function give_back(lane)
   local key, needs = split_lane(lane_name(lane))
   local features = read_features()
   local has_limits = features % 4 >= 2
-  local left = key ~= '' and has_limits and redis.call('ZADD', base .. 'active-by-key', 'XX', 'INCR', '-1', key)
-  if left then
-    if tonumber(left) <= 0 then
-      redis.call('ZREM', base .. 'active-by-key', key)
-    end
-    if redis.call('EXISTS', base .. 'blocked-lanes', base .. 'waited-needs') > 0 then
-      resume_key(key)
-    end
+  if needs or has_limits and key ~= '' then
+    limited().give_back_places(key, needs, has_limits)
   end
-  if not needs then
-    return features
-  end
-  limiters().give_back(needs)
-  return nil
+  return not needs and features or nil
 end

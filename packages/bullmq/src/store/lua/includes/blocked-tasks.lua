@@ -18,7 +18,7 @@
 -- The time does not depend on the number of tasks or lanes. A queue without blocked lanes takes about 10 commands. In the worst case, there
 -- are two for each of the 100 lanes that are counted, and three for each blocked lane whose time has come: at most 100 lanes, but as many
 -- for each service whose breaker has just closed.
---- @include lane
+--- @include lane-tasks
 --- @include next-task
 
 local COUNTED_LANES = 100

@@ -4,7 +4,7 @@
 -- A position consists of the lane's score in `lanes`, of 'l' for the lane's list or 'p' for its tasks with a priority, and of the position
 -- there (cancel-in-place.lua).
 --- @include cancel-in-place
---- @include lanes
+--- @include leave-lane
 
 local function cancel_in_lane(name, part, from, before, limit)
   local ended_before = #ended

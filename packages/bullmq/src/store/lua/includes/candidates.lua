@@ -14,10 +14,12 @@
 -- may not start a task before some time. The worker then waits until the earliest of these times, and never for a time that has passed.
 -- Because it is not the lane's turn, its pass is not taken as the pass that all lanes have reached. A candidate does not wait behind the
 -- lanes that wait for the same limiters, because these may have only tasks that no worker runs at the moment.
---- @include turns
-
--- A search of a list begins with this many of its newest tasks.
-local NEWEST_WAITING = 250
+--- @include queue-features
+--- @include lane-turn
+--- @include rare-turns
+--- @include leave-lane
+--- @include leave-wait
+--- @include forget-turns
 
 -- Blocks a lane that takes turns if it may not start a task before some time.
 local function hold_until(lane)
@@ -59,12 +61,6 @@ local function leave_for_start(id, field, obstacles)
   if needs and string.find(needs, 'service:', 1, true) then
     gates().admit(id, needs)
   end
-end
-
--- Removes a task from `wait`.
-local function leave_wait(id)
-  local newest = redis.call('LPOS', base .. 'wait', id, 'MAXLEN', NEWEST_WAITING)
-  return redis.call('LREM', base .. 'wait', newest and 1 or -1, id) == 1
 end
 
 -- Takes the first candidate without a priority that may start out of its lane or out of `wait`. Returns its id; or nil and, if there is

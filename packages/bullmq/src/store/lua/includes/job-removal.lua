@@ -11,6 +11,7 @@
 --
 -- `base` is the prefix of the keys of the script's queue. Children may be in other queues, whose prefix is `home`. Bullpen counts the jobs
 -- of this queue, and those of queues whose keys begin with a hash tag.
+--- @include time
 --- @include active-tasks
 --- @include outbox
 --- @include remove-ended

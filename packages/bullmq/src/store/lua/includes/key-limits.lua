@@ -7,7 +7,7 @@
 -- **Concurrency.** The sorted set `active-by-key` counts the active tasks of each key. The list `active` is the truth, and the counts are a
 -- cache of it: if the queue has limits, they agree after each script. The script that makes a task active counts it, and the script that
 -- removes a task from `active` gives its place back, before it fetches, so that it can start the next task of the same key
--- (active-tasks.lua). A script that sets the first limit of a queue counts the active tasks (active-count.lua), so the limit also applies
+-- (held-places.lua). A script that sets the first limit of a queue counts the active tasks (active-count.lua), so the limit also applies
 -- to tasks that are already running. A lowered limit does not stop a running task. Changes that another tool or a Worker that is not
 -- attached makes to active tasks are not counted. The leader therefore counts again from time to time, and reports what it has corrected.
 --
@@ -18,7 +18,7 @@
 -- has none. A start is never given back: a task that is requeued has used its share, so a key starts no more than its rate allows, however
 -- its attempts end. packages/engine/src/admission/start-rate.ts computes this in the same way.
 --
--- **Throttles.** A handler that throws `rateLimited` may throttle a key for some time. The sorted set `key-throttles` has these keys by the
+-- **Throttles.** A handler that throws `rateLimited` may throttle a key for some time (internals/turns/throttle-key.lua). The sorted set `key-throttles` has these keys by the
 -- time at which they may start a task. It expires with the last throttle.
 --
 -- A lane that is blocked because of a rate or a throttle is in `lane-times`, by the time at which it may start a task. The first fetch
@@ -27,12 +27,10 @@
 -- limits_of_key(key)                       how many active tasks the key may have and its rate, each nil or false if there is no such
 --                                          limit; and the same two limits as they are stored for this key alone
 -- active_of_key(key)                       how many tasks of the key are active
--- count_key(key)                           adds one to the active tasks of the key, and returns how many there are
--- uncount_key(key)                         subtracts one from them
+-- count_key(key, by)                       adds 1 or -1 to the active tasks of the key, and returns how many there are
 -- open_rate(key, stored)                   decodes a stored rate into what the other functions call `rate`
 -- key_starts_at(key, rate, has_throttles)  when the key may start its next task, or nil if it may start one now. `rate` may be nil
 -- count_start(rate)                        counts a start
--- throttle_key(key, ends_at)               throttles the key until this time, unless it is already throttled for longer
 --- @include time
 
 local function limits_of_key(key)
@@ -45,14 +43,12 @@ local function active_of_key(key)
   return tonumber(redis.call('ZSCORE', base .. 'active-by-key', key)) or 0
 end
 
-local function count_key(key)
-  return tonumber(redis.call('ZINCRBY', base .. 'active-by-key', '1', key))
-end
-
-local function uncount_key(key)
-  if redis.call('ZINCRBY', base .. 'active-by-key', '-1', key) == '0' then
+local function count_key(key, by)
+  local count = tonumber(redis.call('ZINCRBY', base .. 'active-by-key', by, key))
+  if count == 0 then
     redis.call('ZREM', base .. 'active-by-key', key)
   end
+  return count
 end
 
 -- If the stored time is further ahead than this rate allows, it belongs to an earlier rate, and the key may start a task now.
@@ -78,11 +74,4 @@ local function count_start(rate)
   rate.due = math.max(rate.due, rate.now) + rate.interval
   local life = math.max(1, math.ceil(rate.due - rate.now))
   redis.call('SET', base .. 'key-rate:' .. rate.key, string.format('%.3f', rate.due), 'PX', life)
-end
-
-local function throttle_key(key, ends_at)
-  local throttles = base .. 'key-throttles'
-  redis.call('ZREMRANGEBYSCORE', throttles, '-inf', whole(millis()))
-  redis.call('ZADD', throttles, 'GT', whole(ends_at), key)
-  redis.call('PEXPIREAT', throttles, redis.call('ZRANGE', throttles, -1, -1, 'WITHSCORES')[2])
 end

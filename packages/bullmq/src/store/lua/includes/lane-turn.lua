@@ -1,16 +1,13 @@
--- The turn of one lane (turns.lua): whether its next task may start, and how its next turn begins.
+-- The turn of a lane that something limits (turns.lua): whether its next task may start, and how its next turn begins.
 --
--- open_turn(name, pass, obstacles)           returns what the other functions need: the lane's key, needs and limits. It already counts the
---                                            start for the key, because a lane that takes turns can nearly always start a task
--- uncount_turn(turn)                         takes this count back
--- holds_up(turn)                             blocks the lane if it may start no task, and returns whether it has done so
--- take_head(turn)                            makes the lane's next task active, and returns its id. A lane without a task leaves the turns
--- end_turn(turn, id, lane, obstacles)        must be called after the start of this task, whose field `lane` this is. Returns whether the
---                                            lane continues to take turns
--- read_lane(name, obstacles)                 returns a lane's key, needs and limits, and when it may start a task if it may not start one
---                                            now
---- @include lanes
---- @include active-tasks
+-- read_lane(name, obstacles)           returns a lane's key, needs and limits, and when it may start a task if it may not start one now
+-- open_turn(name, pass, obstacles)     returns the same for its turn. It already counts the start for the key, because a lane that takes
+--                                      turns can nearly always start a task
+-- holds_up(turn)                       blocks the lane if it may start no task, and returns whether it has done so
+-- end_turn(turn, id, lane, obstacles)  must be called after the start of this task, whose field `lane` this is. Returns whether the lane
+--                                      continues to take turns
+-- end_idle_turn(turn, is_empty)        must be called after a turn in which nothing has started, for example because the lane is empty
+--- @include held-places
 --- @include gates
 
 local function read_lane(name, obstacles)
@@ -28,83 +25,51 @@ local function open_turn(name, pass, obstacles)
   local turn = read_lane(name, obstacles)
   turn.pass = pass
   if obstacles.has_limits and turn.key ~= '' and not turn.starts_at then
-    turn.active = count_key(turn.key)
+    turn.active = count_key(turn.key, 1)
   end
   -- If the queue limits nothing, needs cost nothing either.
   turn.is_limited = turn.needs and (obstacles.is_counted or redis.call('EXISTS', base .. 'waited-needs') == 1)
   return turn
 end
 
-local function uncount_turn(turn)
-  if turn.active then
-    uncount_key(turn.key)
-  end
-end
-
--- `pass` is the pass of the lane's next turn, and `time` is the pass that all lanes have reached.
-local function block_until(turn, pass, time)
-  block_lane(turn.name, pass)
-  redis.call('HSET', base .. 'turn-state', 'time', time)
-  if turn.starts_at then
-    redis.call('ZADD', base .. 'lane-times', whole(turn.starts_at), turn.name)
-  end
-end
-
--- A lane with needs waits for its key as for a limiter, so that the lanes of a key are woken one after the other.
+-- Blocks a lane whose key may not start another task. `pass` is that of the lane's next turn, and `time` the one that all lanes have
+-- reached, or nil. A lane with needs waits for its key as for a limiter, so that one of the key's lanes is woken after the other.
 local function wait_for_key(turn, pass, time)
-  limiters().wait_for(turn.name, { key_need(turn.key) }, pass, time)
+  local name, starts_at = turn.name, turn.starts_at
+  if turn.is_limited and not starts_at then
+    return limiters().wait_for(name, { key_need(turn.key) }, pass, time)
+  end
+  block_lane(name, pass)
+  redis.call('HSET', base .. 'turn-state', 'time', time or pass)
+  if starts_at then
+    redis.call('ZADD', base .. 'lane-times', whole(starts_at), name)
+  end
 end
 
 local function holds_up(turn)
   local name, key, needs, pass = turn.name, turn.key, turn.needs, turn.pass
   local is_at_limit = turn.starts_at or turn.limit and turn.active > turn.limit
-  if turn.is_limited then
-    if not redis.call('ZSCORE', base .. 'lanes', name) then
-      return false
-    end
-    if not is_at_limit then
-      local refused, time = limiters().refusals(name, key, needs, pass)
-      if refused then
-        limiters().wait_for(name, refused, pass, time)
-        if string.find(refused[1], '^service:') then
-          gates().note(refused[1])
-        end
-      end
-      return refused ~= nil
-    end
-    limiters().leave_waiters(name, key, needs, not turn.starts_at and 'key' or nil)
-    if not turn.starts_at then
-      wait_for_key(turn, pass, nil)
-      return true
-    end
+  if turn.is_limited and not redis.call('ZSCORE', base .. 'lanes', name) then
+    return false
   end
   if is_at_limit then
-    block_until(turn, pass, pass)
+    if turn.is_limited then
+      limiters().leave_waiters(name, key, needs, not turn.starts_at and 'key' or nil)
+    end
+    wait_for_key(turn, pass, nil)
+    return true
   end
-  return is_at_limit
-end
-
-local function take_head(turn)
-  local name, active = turn.name, base .. 'active'
-  local id = redis.call('RPOPLPUSH', lane_list(base, name), active)
-  if not id then
-    id = redis.call('ZPOPMIN', lane_priorities(base, name))[1]
-    if id then
-      redis.call('LPUSH', active, id)
+  local refused, time
+  if turn.is_limited then
+    refused, time = limiters().refusals(name, key, needs, pass)
+  end
+  if refused then
+    limiters().wait_for(name, refused, pass, time)
+    if string.find(refused[1], '^service:') then
+      gates().note(refused[1])
     end
   end
-  if id then
-    note_left_lane(name, 1)
-    return id
-  end
-  redis.call('ZREM', base .. 'turns', name)
-  if turn.is_limited then
-    limiters().leave_waiters(name, turn.key, turn.needs)
-  end
-  if turn.needs then
-    redis.call('ZREMRANGEBYSCORE', base .. 'key-passes', '-inf', turn.pass)
-  end
-  return nil
+  return refused ~= nil
 end
 
 -- Returns the pass from which the lane counts its turn. A lane that has waited for a limiter has kept its place among the lanes that wait,
@@ -137,12 +102,7 @@ local function end_turn(turn, id, lane, obstacles)
   if needs and string.find(needs, 'service:', 1, true) then
     gates().admit(id, needs)
   end
-  local is_at_limit = turn.limit and turn.active >= turn.limit
-  if turn.starts_at or is_at_limit and not turn.is_limited then
-    block_until(turn, next_pass, pass)
-    return false
-  end
-  if is_at_limit then
+  if turn.starts_at or turn.limit and turn.active >= turn.limit then
     wait_for_key(turn, next_pass, pass)
     return false
   end
@@ -153,4 +113,16 @@ local function end_turn(turn, id, lane, obstacles)
     limiters().wait_for(name, refused, next_pass, pass)
   end
   return not refused
+end
+
+local function end_idle_turn(turn, is_empty)
+  if is_empty and turn.is_limited then
+    limiters().leave_waiters(turn.name, turn.key, turn.needs)
+  end
+  if is_empty and turn.needs then
+    redis.call('ZREMRANGEBYSCORE', base .. 'key-passes', '-inf', turn.pass)
+  end
+  if turn.active then
+    count_key(turn.key, -1)
+  end
 end

@@ -6,8 +6,6 @@
 --                              needs are nil if they need nothing
 -- lane_list(base, name)        the key of the lane's list
 -- lane_priorities(base, name)  the key of the sorted set of the lane's tasks with a priority
--- lane_length(base, name)      how many tasks are in the lane
--- lane_head(base, name)        the id of the lane's next task, or nil
 local function lane_name(field)
   return string.match(field, ' (.*)$')
 end
@@ -25,10 +23,4 @@ local function lane_list(base, name)
 end
 local function lane_priorities(base, name)
   return base .. 'lane-priorities:' .. name
-end
-local function lane_length(base, name)
-  return redis.call('LLEN', lane_list(base, name)) + redis.call('ZCARD', lane_priorities(base, name))
-end
-local function lane_head(base, name)
-  return redis.call('LINDEX', lane_list(base, name), -1) or redis.call('ZRANGE', lane_priorities(base, name), 0, 0)[1]
 end

@@ -14,24 +14,17 @@
 --
 -- When no task waits, the next fetch deletes all of these keys.
 --
--- The name of a lane is its concurrency key or, if its tasks need shares of limiters, the key, NEEDS_MARK and these needs. A task's own
+-- The name of a lane is its concurrency key or, if its tasks need shares of limiters, the key, the character U+001E and these needs. A task's own
 -- field `lane` has the weight of its turn and the name of its lane, separated by a blank. The field is written when the task is added, and
 -- never changes. The task is in its lane whenever it waits, whichever script has returned it there. If a Worker that is not attached has
 -- put the task into `wait`, the task starts from there, or returns to its lane if the queue limits anything.
 --- @include time
 --- @include lane
 
-local NEEDS_MARK = '\30'
 -- An empty lane that gets a task joins this part of a turn behind the lane that is next (turns.lua).
 local JOINS_BEHIND = 0.125
 -- BullMQ's factor between a priority and the counter that orders the tasks with the same priority.
 local LANE_PRIORITY_STEP = 0x100000000
-local NEWEST_OF_LANE = 250
-
-local function lane_keys(lane)
-  local name = lane_name(lane)
-  return name, lane_list(base, name), lane_priorities(base, name)
-end
 
 local function join_turns(name)
   local first = redis.call('ZRANGE', base .. 'turns', 0, 0, 'WITHSCORES')
@@ -45,8 +38,8 @@ end
 -- the lane already had a task, because that task has woken a worker or could not start, or if the lane is blocked until another task ends,
 -- because no worker could start the new task. If the lane is blocked until some time, an idle worker has to wake to learn that time.
 local function enter_lane(lane, id, priority, to_head)
-  local name, list, priorities = lane_keys(lane)
-  local state, was_empty = base .. 'turn-state', false
+  local name, state, was_empty = lane_name(lane), base .. 'turn-state', false
+  local list, priorities = lane_list(base, name), lane_priorities(base, name)
   if priority > 0 then
     was_empty = redis.call('EXISTS', list, priorities) == 0
     local order = to_head and 0 or redis.call('HINCRBY', state, 'order', 1) % LANE_PRIORITY_STEP
@@ -63,38 +56,5 @@ local function enter_lane(lane, id, priority, to_head)
     return redis.call('ZSCORE', base .. 'lane-times', name) and true or false
   end
   join_turns(name)
-  return true
-end
-
--- Lets a lane with needs take turns again that has become empty while it was blocked. The next fetch then gives its tickets back.
-local function resume_emptied(name)
-  local pass = string.find(name, NEEDS_MARK, 1, true) and redis.call('ZSCORE', base .. 'blocked-lanes', name)
-  if pass then
-    redis.call('ZREM', base .. 'blocked-lanes', name)
-    redis.call('ZREM', base .. 'lane-times', name)
-    redis.call('ZADD', base .. 'turns', pass, name)
-    redis.call('ZADD', base .. 'marker', '0', '0')
-  end
-end
-
--- Notes that this many tasks have left the lane.
-local function note_left_lane(name, count)
-  redis.call('HINCRBY', base .. 'turn-state', 'waiting', -count)
-  if redis.call('EXISTS', lane_list(base, name), lane_priorities(base, name)) == 0 then
-    redis.call('ZREM', base .. 'lanes', name)
-    resume_emptied(name)
-  end
-end
-
--- Removes a task from its lane. Returns whether it was there.
-local function leave_lane(lane, id)
-  local name, list, priorities = lane_keys(lane)
-  if redis.call('ZREM', priorities, id) == 0 then
-    local newest = redis.call('LPOS', list, id, 'MAXLEN', NEWEST_OF_LANE)
-    if redis.call('LREM', list, newest and 1 or -1, id) == 0 then
-      return false
-    end
-  end
-  note_left_lane(name, 1)
   return true
 end

@@ -1,6 +1,6 @@
 -- next_task(base) returns the id of the waiting task that starts next, or nil, without taking it. O(1). `base` is the prefix of the queue's
 -- keys. See turns.lua.
---- @include lane
+--- @include lane-tasks
 
 -- How many lanes are examined. Further lanes would matter only if all of these were empty lanes whose turn has come, which a fetch skips.
 local EXAMINED_LANES = 32

@@ -2,7 +2,7 @@
 -- and the same of the oldest blocked one. They are nil if there is no such task. It looks at the next task of each place and of some lanes,
 -- so the time does not depend on the number of tasks or lanes. `base` is the prefix of the queue's keys, and `limits` is the result of
 -- `limits_at` (blocked-tasks.lua).
---- @include lane
+--- @include lane-tasks
 --- @include ready-at
 
 -- How many lanes are looked at in each order. In a queue with more lanes, these are the ones that have had a task for the longest time, and

@@ -9,6 +9,7 @@
 --                           has_throttles   whether keys are throttled
 --                           has_key_passes  whether a key may have several lanes
 --                           has_others      whether tasks without a lane wait
+--                           limits_lanes    whether a lane without needs may have to wait, or share its turns
 local function read_features()
   local state, limits, capacities = base .. 'turn-state', base .. 'key-limits', base .. 'capacities'
   return redis.call('EXISTS', state, limits, limits, capacities, capacities, capacities, capacities)
@@ -37,5 +38,6 @@ local function read_obstacles(features)
     obstacles.has_throttles = obstacles.has_times and redis.call('EXISTS', throttles) == 1
     obstacles.has_key_passes = redis.call('EXISTS', passes) == 1
   end
+  obstacles.limits_lanes = obstacles.is_counted or obstacles.has_throttles or obstacles.has_key_passes
   return obstacles
 end

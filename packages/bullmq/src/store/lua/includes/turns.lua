@@ -20,15 +20,14 @@
 --
 -- start_next(features, now)  makes the next task active, and returns its id, or nil if none may start from a lane or from `wait`; whether
 --                            no further task may start until one ends, so that no worker has to wake; and whether a task of `prioritized`
---                            that starts instead has to be counted (active-tasks.lua). `features` are those that give_back has returned in
+--                            that starts instead has to be counted (held-places.lua). `features` are those that give_back has returned in
 --                            the same script, or nil. `now` is in ms since 1970
 --
 -- The caller has checked that the queue is not paused, throttled or at its limits, and has moved the tasks that are due to where they wait.
 -- A task that another tool has deleted is dropped. If another tool has put a task with a lane into `wait`, and the queue limits anything,
 -- the task returns to its lane, because no limit applies in `wait`.
---- @include lanes
 --- @include active-tasks
---- @include lane-turn
+--- @include leave-lane
 --- @include forget-turns
 
 -- How many lanes one script looks at.
@@ -36,97 +35,68 @@ local MAX_LANES = 32
 -- The pass at which all lanes begin again. Up to here, a turn of the smallest length, 0.001, is added with an error of 0.1 % at most.
 local LAST_PASS = 0x100000000
 
--- Gives each lane the pass 0. The lanes that wait for a limiter take turns again, and the other blocked lanes stay blocked. O(n log n), at
--- most once in LAST_PASS turns.
-local function begin_again()
-  local turns, blocked = base .. 'turns', base .. 'blocked-lanes'
-  for _, need in ipairs(redis.call('ZRANGE', base .. 'waited-needs', 0, -1)) do
-    redis.call('ZDIFFSTORE', blocked, '2', blocked, base .. 'need-waiters:' .. need)
+-- Makes the next task of a lane active, and returns its id. A lane without a task leaves the turns.
+local function take_head(name)
+  local active = base .. 'active'
+  local id = redis.call('RPOPLPUSH', lane_list(base, name), active)
+  if not id then
+    id = redis.call('ZPOPMIN', lane_priorities(base, name))[1]
+    if not id then
+      redis.call('ZREM', base .. 'turns', name)
+      return nil
+    end
+    redis.call('LPUSH', active, id)
   end
-  forget_waiters(base)
-  redis.call('ZUNIONSTORE', blocked, '1', blocked, 'WEIGHTS', '0')
-  redis.call('ZDIFFSTORE', turns, '2', base .. 'lanes', blocked)
-  redis.call('ZUNIONSTORE', turns, '1', turns, 'WEIGHTS', '0')
-  redis.call('UNLINK', base .. 'key-passes')
-  redis.call('HDEL', base .. 'turn-state', 'pass', 'time')
-end
-
--- Returns the name and the pass of the lane whose turn it is.
-local function next_lane()
-  local name, pass = unpack(redis.call('ZRANGE', base .. 'turns', 0, 0, 'WITHSCORES'))
-  if name and tonumber(pass) >= LAST_PASS then
-    begin_again()
-    name, pass = unpack(redis.call('ZRANGE', base .. 'turns', 0, 0, 'WITHSCORES'))
-  end
-  return name, tonumber(pass)
-end
-
--- Returns whether the tasks without a lane come before a lane with this pass. If so, counts their turn.
-local function take_turn_of_others(pass)
-  local state = base .. 'turn-state'
-  local own = math.max(tonumber(redis.call('HGET', state, 'pass')) or pass, pass - 1)
-  if own > pass then
-    return false
-  end
-  redis.call('HSET', state, 'pass', own + 1)
-  return true
+  note_left_lane(name, 1)
+  return id
 end
 
 -- Makes the next task of the lane whose turn it is active. Returns its id, or nil if no task in a lane may start; whether it is the turn of
--- the tasks without a lane; and whether the task's lane continues to take turns.
+-- the tasks without a lane, which they have then taken; and whether the task's lane continues to take turns. What limits a lane is asked only where
+-- something may limit it.
 local function take_turn(obstacles)
+  local turns, state = base .. 'turns', base .. 'turn-state'
   for _ = 1, MAX_LANES do
-    local name, pass = next_lane()
+    local name, pass = unpack(redis.call('ZRANGE', turns, 0, 0, 'WITHSCORES'))
+    if name and tonumber(pass) >= LAST_PASS then
+      limited().begin_again()
+      name, pass = unpack(redis.call('ZRANGE', turns, 0, 0, 'WITHSCORES'))
+    end
     if not name then
       return nil, false
     end
-    if obstacles.has_others and take_turn_of_others(pass) then
-      return nil, true
+    pass = tonumber(pass)
+    if obstacles.has_others then
+      local own = math.max(tonumber(redis.call('HGET', state, 'pass')) or pass, pass - 1)
+      if own <= pass then
+        redis.call('HSET', state, 'pass', own + 1)
+        return nil, true
+      end
     end
-    local turn = open_turn(name, pass, obstacles)
-    if not holds_up(turn) then
-      local id = take_head(turn)
+    local _, needs = split_lane(name)
+    local turn = (needs or obstacles.limits_lanes) and limited().open_turn(name, pass, obstacles) or nil
+    local is_empty = false
+    if not turn or not limited().holds_up(turn) then
+      local id = take_head(name)
       local lane = id and redis.call('HGET', base .. id, 'lane')
-      if lane then
-        return id, false, end_turn(turn, id, lane, obstacles)
+      if lane and turn then
+        return id, false, limited().end_turn(turn, id, lane, obstacles)
+      elseif lane then
+        redis.call('ZADD', turns, pass + 1 / lane_weight(lane), name)
+        return id, false, true
       elseif id then
         redis.call('LPOP', base .. 'active')
       end
-      if not id and not obstacles.has_others and redis.call('EXISTS', base .. 'lanes') == 0 then
-        uncount_turn(turn)
-        return nil, false
-      end
+      is_empty = not id
     end
-    uncount_turn(turn)
+    if turn then
+      limited().end_idle_turn(turn, is_empty)
+    end
+    if is_empty and not obstacles.has_others and redis.call('EXISTS', base .. 'lanes') == 0 then
+      return nil, false
+    end
   end
   return nil, false
-end
-
--- Is called when no lane has started a task. Forgets the turns if no lane is left in them or no task waits, and adds the marker if there
--- are lanes left to look at.
-local function note_none(obstacles)
-  local lanes = base .. 'lanes'
-  local remaining = redis.call('EXISTS', base .. 'turns', lanes, lanes)
-  if remaining == 0 or remaining == 1 and not obstacles.has_others then
-    forget_turns(base)
-  elseif remaining == 3 then
-    redis.call('ZADD', base .. 'marker', '0', '0')
-  end
-end
-
--- Lets the lanes whose time has come take turns again, and the lanes of the services whose time has come.
-local function resume_due(now)
-  local due = redis.call('ZRANGEBYSCORE', base .. 'lane-times', '-inf', now, 'LIMIT', '0', MAX_LANES)
-  for _, name in ipairs(due) do
-    redis.call('ZREM', base .. 'lane-times', name)
-    local pass = redis.call('ZSCORE', base .. 'blocked-lanes', name)
-    if pass then
-      resume_lane(name, pass)
-    end
-    if string.find(name, '^\30service:') then
-      gates().resume(name, MAX_LANES)
-    end
-  end
 end
 
 local function start_next(features, now)
@@ -134,32 +104,31 @@ local function start_next(features, now)
   if not features or features % 2 == 0 then
     features = read_features()
   end
-  local wait, active, obstacles = base .. 'wait', base .. 'active', nil
+  local wait, prioritized, turns, lanes = base .. 'wait', base .. 'prioritized', base .. 'turns', base .. 'lanes'
+  local obstacles
   for _ = 1, MAX_LANES do
     obstacles = read_obstacles(features)
     if obstacles.has_times then
-      resume_due(now)
+      limited().resume_due(now)
     end
     local id, is_turn_of_others, takes_turns_on = take_turn(obstacles)
     if id then
       local is_last = obstacles.is_counted and not takes_turns_on
-      local others = base .. 'prioritized'
-      return id,
-        is_last and redis.call('EXISTS', base .. 'turns', wait, others, base .. 'delayed', base .. 'lane-times') == 0
+      local delayed, times = base .. 'delayed', base .. 'lane-times'
+      return id, is_last and redis.call('EXISTS', turns, wait, prioritized, delayed, times) == 0
     end
-    if not is_turn_of_others then
-      note_none(obstacles)
+    local remaining = not is_turn_of_others and redis.call('EXISTS', turns, lanes, lanes)
+    if remaining == 0 or remaining == 1 and not obstacles.has_others then
+      forget_turns(base)
+    elseif remaining == 3 then
+      redis.call('ZADD', base .. 'marker', '0', '0')
     end
-    id = redis.call('RPOPLPUSH', wait, active)
+    id = redis.call('RPOPLPUSH', wait, base .. 'active')
     local lane = id and obstacles.is_counted and redis.call('HGET', base .. id, 'lane')
     if not lane then
       return id, false, not id and obstacles.is_counted
     end
-    redis.call('LPOP', active)
-    if is_turn_of_others then
-      redis.call('HINCRBYFLOAT', base .. 'turn-state', 'pass', '-1')
-    end
-    enter_lane(lane, id, 0, true)
+    limited().return_stray(id, lane, is_turn_of_others)
   end
   redis.call('ZADD', base .. 'marker', '0', '0')
   return nil, false, obstacles.is_counted

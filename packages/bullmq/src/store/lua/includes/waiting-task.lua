@@ -5,13 +5,11 @@
 --                          is in none
 -- take_out(id)             does so with any task that waits
 -- delete_waiting_task(id)  deletes a task that has not ended, refunds its charge (task-charge.lua), and returns the name of its place
---- @include lanes
+--- @include leave-lane
+--- @include leave-wait
 --- @include task-charge
 --- @include outbox
 --- @include delete-job
-
--- A search of a list begins with this many of its newest tasks, which takes Redis about 3 µs.
-local NEWEST = 250
 
 local function leave_delayed(id)
   if redis.call('ZREM', base .. 'delayed', id) == 0 then
@@ -22,8 +20,7 @@ local function leave_delayed(id)
   return true
 end
 
--- A list is searched last, and from both ends, because the search passes every task on its way: removing a task from the middle of a list
--- of 200,000 takes Redis about 1 ms. Its newest tasks are at the left end, and LREM starts at the right end if the count is negative.
+-- A list is searched last, because the search passes every task on its way.
 local function leave_ready(id)
   if redis.call('ZREM', base .. 'prioritized', id) == 1 then
     return 'prioritized'
@@ -32,8 +29,7 @@ local function leave_ready(id)
   if lane and leave_lane(lane, id) then
     return 'lanes'
   end
-  local newest = redis.call('LPOS', base .. 'wait', id, 'MAXLEN', NEWEST)
-  return redis.call('LREM', base .. 'wait', newest and 1 or -1, id) == 1 and 'wait' or nil
+  return leave_wait(id) and 'wait' or nil
 end
 
 local function take_out(id)

@@ -1,0 +1,36 @@
+// The includes whose functions the changed texts of BullMQ's scripts call. Few tasks need them, and Redis would create them again in every
+// run of a script, so a script creates the functions of an include when it first needs one of them.
+import { ACTIVE_TASKS, CANDIDATES, GATES, LANE, LANES, TURNS } from '../../store/scripts.ts'
+
+/** By the name of an include (../../store/lua/includes), its Lua, and the functions that the texts call. */
+const INCLUDES = {
+  'active-tasks': [ACTIVE_TASKS, 'give_back'],
+  candidates: [CANDIDATES, 'start_candidate'],
+  gates: [GATES, 'gates'],
+  lane: [LANE, 'lane_name', 'lane_list', 'lane_priorities'],
+  lanes: [LANES, 'enter_lane'],
+  turns: [TURNS, 'start_next', 'give_back', 'limited'],
+} as const
+
+/**
+ * Returns Lua that defines the function `include(name)`, which returns the functions of an include, for these lines of a script, which call
+ * it as `include('lanes')`. The Lua needs the local variable `base`.
+ */
+export function createdIncludes(lines: string): string {
+  const used = Object.entries(INCLUDES).filter(([name]) => lines.includes(`include('${name}')`))
+  if (used.length === 0) return ''
+  const created = used.map(
+    ([name, [lua, ...functions]]) => `if name == '${name}' then${lua}
+      included[name] = { ${functions.map((each) => `${each} = ${each}`).join(', ')} }
+    end`,
+  )
+  return `
+local included
+local function include(name)
+  included = included or {}
+  if not included[name] then
+    ${created.join('\n    ')}
+  end
+  return included[name]
+end`
+}
