@@ -41,15 +41,7 @@ it('every script that fetches, ends, requeues, renews or cancels runs in a full 
       // create, change, pause and delete schedules
       ...['write-schedule'],
       // retry, start early, delete
-      ...[
-        'retry-ended',
-        'moveJobsToWait',
-        'promote-task',
-        'change-delay',
-        'change-priority',
-        'remove-job',
-        'clean-jobs',
-      ],
+      ...['retry-ended', 'return-jobs', 'promote-task', 'change-delay', 'change-priority', 'remove-job', 'clean-jobs'],
       ...['drain', 'obliterate', 'pause', 'remove-old'],
     ]),
   )

@@ -13,6 +13,7 @@ import {
   removeJobScript,
   removeUnprocessedChildrenScript,
   retryEndedScript,
+  returnJobsScript,
 } from './scripts.ts'
 
 type TaskMethods = Pick<
@@ -25,6 +26,8 @@ type TaskMethods = Pick<
   | 'changePriority'
   | 'updateData'
   | 'cleanJobsByState'
+  | 'retryFinishedJobs'
+  | 'promoteJobs'
 >
 
 /** What a script has replied about a job, and what BullMQ names in its error. */
@@ -40,6 +43,8 @@ export function taskMethods(backend: RedisQueueBackend): TaskMethods {
   const run: ScriptRunner = async (script, keys, args) =>
     runScriptOnClient(await backend.connection.client, script, keys, args)
   const of = (id: string) => ({ keys: { job: backend.toKey(id) }, base: backend.toKey(''), id })
+  const returnJobs = (state: string, count: number, latest: number | string): Promise<number> =>
+    run(returnJobsScript, { set: backend.toKey(state) }, { base: backend.toKey(''), state, count, latest })
   const expectSuccess = (answer: Answer): void => {
     if (answer.code < 0) throw backend.finishedErrors(answer)
   }
@@ -91,6 +96,14 @@ export function taskMethods(backend: RedisQueueBackend): TaskMethods {
     async cleanJobsByState(state, timestamp, limit = 0) {
       const args = { base: backend.toKey(''), state, before: timestamp, limit }
       return run(cleanJobsScript, { place: backend.toKey(state) }, args)
+    },
+
+    async retryFinishedJobs(state = 'failed', count = 1_000, timestamp) {
+      return returnJobs(state, count, timestamp ?? '+inf')
+    },
+
+    async promoteJobs(count = 1_000) {
+      return returnJobs('delayed', count, '+inf')
     },
   }
 }

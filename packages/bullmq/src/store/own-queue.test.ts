@@ -805,3 +805,85 @@ describe('a clean of', () => {
     expect(await redis.zscore(keys.activeByKey, 'tenant')).toBe('1')
   })
 })
+
+/** Three jobs have ended, `j` being the second one, and another waits. */
+const threeEnds =
+  (how: 'fail' | 'complete', more: JobsOptions = {}) =>
+  async (one: Stage): Promise<void> => {
+    const ids = ['first', 'j', 'last']
+    await one.add('other')
+    for (const id of ids) {
+      await one.add(id, more)
+      await one[how](id)
+    }
+    await endedBefore(one, how, ids)
+  }
+
+const RETURNS: Readonly<Record<string, Scenario>> = {
+  'all failed jobs': { given: threeEnds('fail'), call: (_, { queue }) => queue.retryJobs() },
+  'all failed jobs, one after the other': {
+    given: threeEnds('fail'),
+    call: (_, { queue }) => queue.retryJobs({ count: 1 }),
+  },
+  'the failed jobs up to a time': {
+    given: threeEnds('fail'),
+    call: (_, { queue }) => queue.retryJobs({ state: 'failed', timestamp: OLD + 1 }),
+  },
+  'all completed jobs': {
+    given: threeEnds('complete'),
+    call: (_, { queue }) => queue.retryJobs({ state: 'completed' }),
+  },
+  'failed jobs with a priority': {
+    given: threeEnds('fail', { priority: 3 }),
+    call: (_, { queue }) => queue.retryJobs(),
+  },
+  'the failed jobs of a paused queue': {
+    given: threeEnds('fail'),
+    async call(_, { queue }) {
+      await queue.pause()
+      await queue.retryJobs()
+    },
+  },
+  'a failed child': {
+    given: childThatFailed({ ignoreDependencyOnFailure: true }),
+    call: (_, { queue }) => queue.retryJobs(),
+  },
+  'all delayed jobs': {
+    async given(one) {
+      await delayed()(one)
+      await delayed({ jobId: 'urgent', priority: 3 })(one)
+    },
+    call: (_, { queue }) => queue.promoteJobs(),
+  },
+  'all delayed jobs, one after the other': {
+    given: delayed(),
+    call: (_, { queue }) => queue.promoteJobs({ count: 1 }),
+  },
+  'no delayed jobs': { given: (one) => one.add('j'), call: (_, { queue }) => queue.promoteJobs() },
+}
+
+describe('a return of', () => {
+  it.each(Object.entries(RETURNS))('%s does what it does in BullMQ', async (_, scenario) => {
+    await expectSame(scenario)
+  })
+
+  it('all failed tasks leaves those whose compensations were released', async () => {
+    const one = stage('bullpen')
+    const { redis, keys, queue } = one
+    await threeEnds('fail')(one)
+    await redis.hset(keys.job('first'), 'compensated', 1)
+    await queue.retryJobs({ count: 1 })
+    expect(await redis.zrange(keys.failed, 0, '-1')).toEqual(['first'])
+    expect(await redis.lrange(keys.wait, 0, -1)).toEqual(['last', 'j', 'other'])
+  })
+
+  it('failed tasks with a lane puts them there', async () => {
+    const one = stage('bullpen')
+    const { redis, keys, queue } = one
+    await threeEnds('fail')(one)
+    await redis.hset(keys.job('j'), 'lane', '1 tenant')
+    await queue.retryJobs()
+    expect(await redis.lrange(keys.lane('tenant'), 0, -1)).toEqual(['j'])
+    expect(await redis.lrange(keys.wait, 0, -1)).toEqual(['last', 'first', 'other'])
+  })
+})

@@ -7146,7 +7146,6 @@ local function return_ended(task, set, forgotten, to_head)
   redis.call('HINCRBY', base .. 'totals', 'retried', 1)
   place_waiting(id, task.lane, priority, to_head and priority == 0)
   add_bullmq_event('waiting', id, 'prev', set)
-  write_waiting()
   if task.parent then
     return_to_parent(job, task.parent, set)
   end
@@ -7207,6 +7206,7 @@ local function retry_dead(id, retries, entry, data)
   redis.call('HSET', job, 'retries', cjson.encode(retries), 'data', next_data)
   local task = { id = id, lane = lane, priority = priority, deaths = deaths, parent = parent }
   return_ended(task, 'failed', { 'failedReason', 'atm', 'stc' }, false)
+  write_waiting()
   if events then
     local start = event_start('retry_requested', name, tags, group)
     add_task_event(base, id, events, start .. ',"by":' .. cjson.encode(entry.by or '') .. '}')
@@ -7899,7 +7899,6 @@ local function return_ended(task, set, forgotten, to_head)
   redis.call('HINCRBY', base .. 'totals', 'retried', 1)
   place_waiting(id, task.lane, priority, to_head and priority == 0)
   add_bullmq_event('waiting', id, 'prev', set)
-  write_waiting()
   if task.parent then
     return_to_parent(job, task.parent, set)
   end
@@ -7960,6 +7959,7 @@ local function retry_dead(id, retries, entry, data)
   redis.call('HSET', job, 'retries', cjson.encode(retries), 'data', next_data)
   local task = { id = id, lane = lane, priority = priority, deaths = deaths, parent = parent }
   return_ended(task, 'failed', { 'failedReason', 'atm', 'stc' }, false)
+  write_waiting()
   if events then
     local start = event_start('retry_requested', name, tags, group)
     add_task_event(base, id, events, start .. ',"by":' .. cjson.encode(entry.by or '') .. '}')
@@ -24897,7 +24897,6 @@ local function return_ended(task, set, forgotten, to_head)
   redis.call('HINCRBY', base .. 'totals', 'retried', 1)
   place_waiting(id, task.lane, priority, to_head and priority == 0)
   add_bullmq_event('waiting', id, 'prev', set)
-  write_waiting()
   if task.parent then
     return_to_parent(job, task.parent, set)
   end
@@ -24921,6 +24920,500 @@ end
 leave_ended(id, set)
 local task = { id = id, lane = lane, priority = priority, deaths = deaths, parent = parent }
 return_ended(task, set, forgotten, lifo == '1')
+write_waiting()
 return 1
+`,
+})
+
+/**
+ * Lets several jobs that have ended run again, or several delayed ones start, in place of BullMQ's `moveJobsToWait`. As there, they go to
+ * `wait` even if they have a priority. A task whose compensations were released is left out, because BullMQ's own retry cannot say that they
+ * are intended to stay.
+ */
+export const returnJobsScript = luaScript<'set', 'base' | 'state' | 'count' | 'latest', number>({
+  name: 'return-jobs',
+  keys: ['set'],
+  args: ['base', 'state', 'count', 'latest'],
+  lua: `#!lua flags=allow-oom
+local set = KEYS[1]
+local base, state, count, latest = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
+local MAX_FINGERPRINTS = 1000
+local OTHER = '{"state":"","code":"other","message":"errors after the first 1000 kinds"}'
+local function enter_fingerprint(home, id, score, given)
+  local fingerprint, rest, info = string.match(given, '^(%S+)([^\\n]*)\\n(.*)$')
+  local infos = home .. 'fingerprints'
+  if redis.call('HEXISTS', infos, fingerprint) == 0 then
+    if redis.call('HLEN', infos) >= MAX_FINGERPRINTS then
+      fingerprint = 'other'
+      redis.call('HSETNX', infos, fingerprint, OTHER)
+    else
+      redis.call('HSET', infos, fingerprint, info)
+      redis.call('RPUSH', home .. 'new-fingerprints', fingerprint)
+      redis.call('LTRIM', home .. 'new-fingerprints', -MAX_FINGERPRINTS, -1)
+    end
+  end
+  redis.call('HSET', home .. id, 'fingerprint', fingerprint .. rest)
+  redis.call('ZADD', home .. 'fingerprint:' .. fingerprint, score, id)
+end
+local function leave_fingerprint(home, id, stored)
+  if not stored then
+    return
+  end
+  local fingerprint = string.match(stored, '^%S+')
+  local set = home .. 'fingerprint:' .. fingerprint
+  if redis.call('ZREM', set, id) == 1 and redis.call('EXISTS', set) == 0 then
+    redis.call('HDEL', home .. 'fingerprints', fingerprint)
+  end
+end
+local FAILED_PARTS = { 'dead', 'cancelled', 'expired' }
+local function enter_failed(base, id, part, score, fingerprint)
+  redis.call('ZADD', base .. 'failed', score, id)
+  redis.call('ZADD', base .. part, score, id)
+  if fingerprint then
+    enter_fingerprint(base, id, score, fingerprint)
+  end
+end
+local function leave_failed(base, id)
+  local fingerprint = redis.call('HGET', base .. id, 'fingerprint')
+  if fingerprint then
+    leave_fingerprint(base, id, fingerprint)
+    redis.call('HDEL', base .. id, 'fingerprint')
+  end
+  for _, part in ipairs(FAILED_PARTS) do
+    redis.call('ZREM', base .. part, id)
+  end
+  return redis.call('ZREM', base .. 'failed', id) == 1
+end
+local function whole(number)
+  return string.format('%.0f', number)
+end
+local function micros()
+  local time = redis.call('TIME')
+  return time[1] * 1000000 + time[2]
+end
+local function millis()
+  return math.floor(micros() / 1000)
+end
+local function lane_name(field)
+  return string.match(field, ' (.*)$')
+end
+local function lane_weight(field)
+  return tonumber(string.match(field, '^%S+'))
+end
+local function split_lane(name)
+  if not string.find(name, '\\30', 1, true) then
+    return name, nil
+  end
+  return string.match(name, '^(.*)\\30([^\\30]*)$')
+end
+local function lane_list(base, name)
+  return base .. 'lane:' .. name
+end
+local function lane_priorities(base, name)
+  return base .. 'lane-priorities:' .. name
+end
+local JOINS_BEHIND = 0.125
+local LANE_PRIORITY_STEP = 0x100000000
+local function join_turns(name)
+  local first = redis.call('ZRANGE', base .. 'turns', 0, 0, 'WITHSCORES')
+  local time, others = unpack(redis.call('HMGET', base .. 'turn-state', 'time', 'pass'))
+  local pass = (first[2] or time) and math.max(first[2] or 0, time or 0) + JOINS_BEHIND or others or 0
+  redis.call('ZADD', base .. 'turns', 'NX', pass, name)
+end
+local function enter_lane(lane, id, priority, to_head)
+  local name, state, was_empty = lane_name(lane), base .. 'turn-state', false
+  local list, priorities = lane_list(base, name), lane_priorities(base, name)
+  if priority > 0 then
+    was_empty = redis.call('EXISTS', list, priorities) == 0
+    local order = to_head and 0 or redis.call('HINCRBY', state, 'order', 1) % LANE_PRIORITY_STEP
+    redis.call('ZADD', priorities, whole(priority * LANE_PRIORITY_STEP + order), id)
+  else
+    was_empty = redis.call(to_head and 'RPUSH' or 'LPUSH', list, id) == 1 and redis.call('EXISTS', priorities) == 0
+  end
+  redis.call('HINCRBY', state, 'waiting', 1)
+  if not was_empty then
+    return false
+  end
+  redis.call('ZADD', base .. 'lanes', redis.call('HINCRBY', state, 'order', 1), name)
+  if redis.call('ZSCORE', base .. 'blocked-lanes', name) then
+    return redis.call('ZSCORE', base .. 'lane-times', name) and true or false
+  end
+  join_turns(name)
+  return true
+end
+local function rare()
+  return { enter_lane = enter_lane }
+end
+local MAX_BULLMQ_EVENTS = '10000'
+local DELAYED_STEP, PRIORITY_STEP = 0x1000, 0x100000000
+local waiting, may_wake, has_delayed, queue_settings = {}, false, false, nil
+local function read_settings()
+  queue_settings = redis.call('HMGET', base .. 'meta', 'paused', 'concurrency', 'opts.maxLenEvents')
+  if not queue_settings[3] then
+    queue_settings[3] = MAX_BULLMQ_EVENTS
+    redis.call('HSET', base .. 'meta', 'opts.maxLenEvents', MAX_BULLMQ_EVENTS)
+  end
+end
+local function add_bullmq_event(name, id, ...)
+  if not queue_settings then
+    read_settings()
+  end
+  redis.call('XADD', base .. 'events', 'MAXLEN', '~', queue_settings[3], '*', 'event', name, 'jobId', id, ...)
+end
+local function delay_task(id, due, part)
+  local least, most = due * DELAYED_STEP, (due + 1) * DELAYED_STEP - 1
+  local last = redis.call('ZREVRANGEBYSCORE', base .. 'delayed', whole(most), whole(least), 'WITHSCORES', 'LIMIT', 0, 1)
+  local score = whole(last[2] and math.min(last[2] + 1, most) or least)
+  redis.call('ZADD', base .. 'delayed', score, id)
+  redis.call('ZADD', base .. part, score, id)
+  has_delayed = true
+end
+local function place_waiting(id, lane, priority, to_head)
+  local is_first = true
+  if lane then
+    is_first = rare().enter_lane(lane, id, priority, to_head)
+  elseif priority > 0 then
+    local order = to_head and 0 or redis.call('INCR', base .. 'pc') % PRIORITY_STEP
+    redis.call('ZADD', base .. 'prioritized', whole(priority * PRIORITY_STEP + order), id)
+  elseif to_head then
+    redis.call('RPUSH', base .. 'wait', id)
+  else
+    waiting[#waiting + 1] = id
+  end
+  may_wake = may_wake or is_first
+end
+local function place_task(task)
+  local id = task.id
+  add_bullmq_event('added', id, 'name', task.name)
+  if task.delay then
+    local due = task.enqueued_at + task.delay
+    delay_task(id, due, 'scheduled')
+    return add_bullmq_event('delayed', id, 'delay', whole(due))
+  end
+  place_waiting(id, task.lane, tonumber(task.priority or 0), false)
+  add_bullmq_event('waiting', id)
+end
+local function may_start()
+  if not queue_settings then
+    read_settings()
+  end
+  local paused, concurrency = queue_settings[1], queue_settings[2]
+  return not paused and not (concurrency and redis.call('LLEN', base .. 'active') >= tonumber(concurrency))
+end
+local function write_waiting()
+  if #waiting > 0 then
+    redis.call('LPUSH', base .. 'wait', unpack(waiting))
+    waiting = {}
+  end
+  if may_wake and may_start() then
+    redis.call('ZADD', base .. 'marker', '0', '0')
+  end
+  if has_delayed then
+    local next_due = math.floor(redis.call('ZRANGE', base .. 'delayed', 0, 0, 'WITHSCORES')[2] / DELAYED_STEP)
+    local lane_time = redis.call('ZRANGE', base .. 'lane-times', 0, 0, 'WITHSCORES')[2]
+    redis.call('ZADD', base .. 'marker', whole(math.min(next_due, lane_time or next_due)), '1')
+  end
+end
+local TASK_OVERHEAD_BYTES = 512
+local function stored_bytes_of(job)
+  local at_end = redis.call('HGET', job, 'atEnd')
+  local bytes = redis.call('HSTRLEN', job, 'data') + TASK_OVERHEAD_BYTES
+  if at_end and string.sub(at_end, 1, 1) == '+' then
+    bytes = bytes + redis.call('HSTRLEN', job, 'followUps') + redis.call('HSTRLEN', job, 'compensations')
+  end
+  return bytes, at_end
+end
+local function charge(home, job, sign)
+  local bytes, at_end = stored_bytes_of(job)
+  redis.call('HINCRBY', home .. 'totals', 'bytes', sign * bytes)
+  if not at_end then
+    return false
+  end
+  local name = string.sub(at_end, 2)
+  if name ~= '' and redis.call('HINCRBY', home .. 'api-key-tasks', name, sign) <= 0 then
+    redis.call('HDEL', home .. 'api-key-tasks', name)
+  end
+  return string.sub(at_end, 1, 1) == '+'
+end
+local has_cancel_rules
+local function return_to_parent(job, parent, set)
+  if redis.call('EXISTS', parent) == 0 then
+    return
+  end
+  local was_told = set == 'completed' and redis.call('HDEL', parent .. ':processed', job) == 1
+    or set == 'failed' and redis.call('ZREM', parent .. ':unsuccessful', job) == 1
+    or set == 'failed' and redis.call('HDEL', parent .. ':failed', job) == 1
+  if was_told then
+    redis.call('SADD', parent .. ':dependencies', job)
+  end
+end
+local function note_return(id)
+  if has_cancel_rules == nil then
+    has_cancel_rules = redis.call('EXISTS', base .. 'cancel-rules') == 1
+  end
+  if has_cancel_rules then
+    redis.call('SADD', base .. 'cancel-returned', id)
+  end
+end
+local function leave_ended(id, set)
+  if set == 'failed' then
+    return leave_failed(base, id)
+  end
+  return redis.call('ZREM', base .. set, id) == 1
+end
+local function return_ended(task, set, forgotten, to_head)
+  local id, job, priority = task.id, base .. task.id, tonumber(task.priority) or 0
+  redis.call('HDEL', job, 'finishedOn', 'processedOn', unpack(forgotten))
+  if task.deaths then
+    redis.call('HSET', job, 'deaths', '1', 'stc', '1')
+  end
+  redis.call('HDEL', base .. 'cancelling', id)
+  charge(base, job, 1)
+  redis.call('HINCRBY', base .. 'totals', 'retried', 1)
+  place_waiting(id, task.lane, priority, to_head and priority == 0)
+  add_bullmq_event('waiting', id, 'prev', set)
+  if task.parent then
+    return_to_parent(job, task.parent, set)
+  end
+  note_return(id)
+end
+local NEWEST_OF_LANE = 250
+local function note_left_lane(name, count)
+  redis.call('HINCRBY', base .. 'turn-state', 'waiting', -count)
+  if redis.call('EXISTS', lane_list(base, name), lane_priorities(base, name)) > 0 then
+    return
+  end
+  redis.call('ZREM', base .. 'lanes', name)
+  local pass = string.find(name, '\\30', 1, true) and redis.call('ZSCORE', base .. 'blocked-lanes', name)
+  if pass then
+    redis.call('ZREM', base .. 'blocked-lanes', name)
+    redis.call('ZREM', base .. 'lane-times', name)
+    redis.call('ZADD', base .. 'turns', pass, name)
+    redis.call('ZADD', base .. 'marker', '0', '0')
+  end
+end
+local function leave_lane(lane, id)
+  local name = lane_name(lane)
+  if redis.call('ZREM', lane_priorities(base, name), id) == 0 then
+    local list = lane_list(base, name)
+    local newest = redis.call('LPOS', list, id, 'MAXLEN', NEWEST_OF_LANE)
+    if redis.call('LREM', list, newest and 1 or -1, id) == 0 then
+      return false
+    end
+  end
+  note_left_lane(name, 1)
+  return true
+end
+local NEWEST = 250
+local function leave_wait(id)
+  local newest = redis.call('LPOS', base .. 'wait', id, 'MAXLEN', NEWEST)
+  return redis.call('LREM', base .. 'wait', newest and 1 or -1, id) == 1
+end
+local MAX_OUTBOX_ENTRIES, MAX_OUTBOX_BYTES = 10000, 33554432
+local CLOSED_BY_OUTBOX = 'outbox'
+local END_LETTERS = { completed = 'c', dead = 'd', cancelled = 'x', expired = 'e', removed = 'r' }
+local NEXT, HANDLER_SLOT, OWN_COMPENSATION_SLOT = 'n', 'h', 'c'
+local function is_released(letter, status)
+  if letter == 's' then
+    return status == 'completed'
+  end
+  return letter == 'e' and status ~= 'removed' or letter == 'f' and (status == 'dead' or status == 'expired')
+end
+local function write_outbox(home, id, status, result, own)
+  local job, outbox = home .. id, home .. 'outbox'
+  local lines, compensations, enqueued_at, group, compensated =
+    unpack(redis.call('HMGET', job, 'followUps', 'compensations', 'timestamp', 'group', 'compensated'))
+  own = own or ''
+  local bytes, is_unkept, head = 0, false, nil
+  local function write(entry)
+    redis.call('XADD', outbox, '*', 'e', entry)
+    bytes = bytes + #entry
+  end
+  local function add(slot, template)
+    write(head .. slot .. ' ' .. template)
+  end
+  local function add_chain(slot, templates)
+    local last = table.remove(templates)
+    local others = #templates > 0 and '\\n' .. NEXT .. table.concat(templates, '\\n' .. NEXT) or ''
+    add(slot, last .. others)
+  end
+  if group then
+    local run = string.match(group, '^run%-%S+') or string.match(group, '^reduce%-%S+')
+    local passes_on = run and status == 'completed' and result
+    is_unkept = passes_on
+      or run and status == 'cancelled' and redis.call('EXISTS', home .. 'cancelled-group:' .. run) == 1
+    write('g ' .. group .. ' ' .. END_LETTERS[status] .. (passes_on and '\\n' .. result or ''))
+  end
+  if lines or compensations or own ~= '' then
+    head = 't ' .. id .. ' ' .. enqueued_at .. ' ' .. redis.call('HINCRBY', job, 'ends', 1) .. ' '
+  end
+  local kept, next_ones = {}, {}
+  for letter, identity, template in string.gmatch(lines or '', '(%a)([^{\\n]*)({[^\\n]+)') do
+    if letter == NEXT then
+      next_ones[#next_ones + 1] = template
+    else
+      kept[#kept + 1] = letter .. identity .. template
+      if is_released(letter, status) then
+        add(letter .. #kept, template)
+      end
+    end
+  end
+  local number = 0
+  for template in string.gmatch(own, '%a([^\\n]+)') do
+    number = number + 1
+    add(HANDLER_SLOT .. number, template)
+  end
+  if #next_ones > 0 then
+    add_chain(NEXT, next_ones)
+  end
+  if compensations and status ~= 'completed' then
+    local templates = {}
+    for template in string.gmatch(compensations, '%S+ ([^\\n]+)') do
+      templates[#templates + 1] = template
+    end
+    add_chain(OWN_COMPENSATION_SLOT, templates)
+    redis.call('HSET', job, 'compensated', whole(millis()))
+  end
+  if compensations then
+    redis.call('HDEL', job, 'compensations')
+  end
+  if compensated and status == 'completed' then
+    redis.call('HDEL', job, 'compensated')
+  end
+  if lines and (status ~= 'dead' or #kept == 0) then
+    redis.call('HDEL', job, 'followUps')
+  elseif #next_ones > 0 then
+    redis.call('HSET', job, 'followUps', table.concat(kept, '\\n'))
+  end
+  if bytes == 0 then
+    return is_unkept
+  end
+  local total = redis.call('HINCRBY', home .. 'totals', 'outboxBytes', bytes)
+  if total >= MAX_OUTBOX_BYTES or redis.call('XLEN', outbox) >= MAX_OUTBOX_ENTRIES then
+    if redis.call('HSETNX', home .. 'meta', 'paused', CLOSED_BY_OUTBOX) == 1 then
+      redis.call('DEL', home .. 'marker')
+    end
+  end
+  return is_unkept
+end
+local REPEATS_WITHIN_MS = 20000
+local TRIM_AT_ONCE = 1000
+local trimmed, has_removed = {}, nil
+local function remember_removal(home, member, at)
+  local now = millis()
+  local oldest, set = now - REPEATS_WITHIN_MS, home .. 'recently-removed'
+  if at and at < oldest then
+    return
+  end
+  redis.call('ZADD', set, whole(math.min(at or now, now)), member)
+  if trimmed[home] then
+    return
+  end
+  trimmed[home] = true
+  local old = redis.call('ZRANGE', set, '-inf', '(' .. whole(oldest), 'BYSCORE', 'LIMIT', 0, TRIM_AT_ONCE)
+  if #old > 0 then
+    redis.call('ZREM', set, unpack(old))
+  end
+  redis.call('PEXPIRE', set, REPEATS_WITHIN_MS)
+end
+local function was_removed(task)
+  if has_removed == nil then
+    has_removed = redis.call('EXISTS', base .. 'recently-removed') == 1
+  end
+  if not has_removed then
+    return false, false
+  end
+  local member = task.id .. ' ' .. task.caller
+  if task.unique and redis.call('ZSCORE', base .. 'recently-removed', member .. ' r') then
+    return true, true
+  end
+  return redis.call('ZSCORE', base .. 'recently-removed', member), false
+end
+local function delete_keys(job)
+  local children = { job .. ':dependencies', job .. ':processed', job .. ':failed', job .. ':unsuccessful' }
+  return redis.call('DEL', job, job .. ':logs', unpack(children)) > 0
+end
+local function delete_job(base, id)
+  local job = base .. id
+  local enqueued_at, caller, replaced = unpack(redis.call('HMGET', job, 'timestamp', 'caller', 'replaced'))
+  if enqueued_at or redis.call('EXISTS', job) == 1 then
+    redis.call('HINCRBY', base .. 'totals', 'removed', 1)
+  end
+  if enqueued_at then
+    remember_removal(base, id .. ' ' .. (caller or '') .. (replaced and ' r' or ''), tonumber(enqueued_at) or 0)
+  end
+  return delete_keys(job)
+end
+local function leave_delayed(id)
+  if redis.call('ZREM', base .. 'delayed', id) == 0 then
+    return false
+  end
+  redis.call('ZREM', base .. 'scheduled', id)
+  redis.call('ZREM', base .. 'retrying', id)
+  return true
+end
+local function leave_ready(id)
+  if redis.call('ZREM', base .. 'prioritized', id) == 1 then
+    return 'prioritized'
+  end
+  local lane = redis.call('HGET', base .. id, 'lane')
+  if lane and leave_lane(lane, id) then
+    return 'lanes'
+  end
+  return leave_wait(id) and 'wait' or nil
+end
+local function take_out(id)
+  return leave_delayed(id) and 'delayed' or leave_ready(id)
+end
+local function delete_waiting_task(id)
+  local place = take_out(id)
+  if charge(base, base .. id, -1) then
+    write_outbox(base, id, 'removed')
+  end
+  delete_job(base, id)
+  return place
+end
+local PAGE = 1000
+local function start_delayed(task, keeps_turn)
+  leave_delayed(task.id)
+  if keeps_turn then
+    redis.call('HDEL', base .. task.id, 'waits')
+  end
+  place_waiting(task.id, task.lane, 0, keeps_turn)
+  add_bullmq_event('waiting', task.id, 'prev', state)
+end
+local function move(id)
+  local name, compensated, lane, deaths, parent, keeps_turn =
+    unpack(redis.call('HMGET', base .. id, 'name', 'compensated', 'lane', 'deaths', 'parentKey', 'waits'))
+  local task = { id = id, lane = lane, deaths = deaths, parent = parent }
+  if state == 'delayed' then
+    start_delayed(task, keeps_turn)
+    return true
+  end
+  if compensated then
+    return false
+  end
+  leave_ended(id, state)
+  if name then
+    return_ended(task, state, { state == 'completed' and 'returnvalue' or 'failedReason' }, false)
+  end
+  return true
+end
+local moved, kept, most = 0, 0, tonumber(count)
+while moved < most do
+  local ids = redis.call('ZRANGEBYSCORE', set, 0, latest, 'LIMIT', kept, math.min(most - moved, PAGE))
+  if #ids == 0 then
+    break
+  end
+  for _, id in ipairs(ids) do
+    if move(id) then
+      moved = moved + 1
+    else
+      kept = kept + 1
+    end
+  end
+  write_waiting()
+end
+return moved > 0 and moved == most and 1 or 0
 `,
 })

@@ -300,6 +300,7 @@ export const REPLACED: readonly string[] = [
   'changePriority',
   'updateData',
   'cleanJobsInSet',
+  'moveJobsToWait',
 ]
 
 export interface ComposedScript {

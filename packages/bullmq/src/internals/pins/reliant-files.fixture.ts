@@ -70,7 +70,7 @@ const BY_SCRIPT: Readonly<Record<string, readonly string[]>> = {
   reprocessJob: ['store/lua/retry-ended.lua', 'store/lua/includes/return-ended.lua', OWN],
   promote: ['store/lua/promote-task.lua', OWN],
   changeDelay: ['store/lua/change-delay.lua', OWN],
-  moveJobsToWait: [TURNS],
+  moveJobsToWait: ['store/lua/return-jobs.lua', 'store/lua/includes/return-ended.lua', OWN],
   changePriority: ['store/lua/change-priority.lua', OWN],
   moveToWaitingChildren: [TURNS],
   removeJob: ['store/lua/remove-job.lua', REMOVAL, OWN],

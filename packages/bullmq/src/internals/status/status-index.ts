@@ -99,14 +99,10 @@ const MOVES = {
     end`,
 } as const
 
-export type WatchedCommand = keyof typeof MOVES | 'HMSET' | 'HDEL'
+export type WatchedCommand = keyof typeof MOVES | 'HMSET'
 
-/**
- * HMSET is watched because BullMQ writes the name and the data of a job, in this order, only when it adds the job. HDEL is
- * watched because BullMQ deletes the field `finishedOn`, as the first of several fields, only when an ended job returns to its
- * queue.
- */
-export const WATCHED: readonly WatchedCommand[] = [...(Object.keys(MOVES) as (keyof typeof MOVES)[]), 'HMSET', 'HDEL']
+/** HMSET is watched because BullMQ writes the name and the data of a job, in this order, only when it adds the job. */
+export const WATCHED: readonly WatchedCommand[] = [...(Object.keys(MOVES) as (keyof typeof MOVES)[]), 'HMSET']
 
 /** Lua lines that count a job if an HMSET with these arguments adds it. */
 const NOTE_ADDED = `
@@ -206,13 +202,6 @@ ${NOTE_ADDED}
       return call('HMSET', key, first, ...)
     end
     if first == nil then return call(command, key) end
-    if command == 'HDEL' then
-      if first == 'finishedOn' and call('HEXISTS', key, first) == 1 then
-        charge(base, key, 1)
-        call('HINCRBY', base .. 'totals', 'retried', 1)
-      end
-      return call('HDEL', key, first, ...)
-    end
     local set = string.sub(key, -7)
     -- The two sets of ended tasks are recognised by the last seven characters of their keys.
     if command == 'ZADD' and (set == 'mpleted' or set == ':failed') and (charge(base, base .. ..., -1) or index.follow_ups) then

@@ -13,7 +13,6 @@
 
 /** How BullMQ's scripts add a job to `wait` or to `prioritized`, and look whether there are any, in the order of the functions below. */
 const PUSH = 'rcall(pushCmd, targetKey, jobId)'
-const PUSH_SEVERAL = 'rcall("LPUSH", KEYS[4], unpack(jobs, from, to))'
 const PRIORITIZE = 'rcall("ZADD", prioritizedKey, score, jobId)'
 const COUNT = 'return waitCount + prioritizedCount'
 const REPORT_DRAINED = 'rcall("XADD", eventStreamKey, "*", "event", "drained")'
@@ -42,14 +41,6 @@ export function withLanes(text: string): string {
       () => `local lane = prioritizedKey == base .. 'prioritized' and call('HGET', base .. jobId, 'lane')
   if lane then include('lanes').enter_lane(lane, jobId, ${PRIORITY}, ${IS_FIRST})
   else ${PRIORITIZE} end`,
-    )
-    .replaceAll(
-      PUSH_SEVERAL,
-      () => `for i = from, to do
-          local lane = call('HGET', base .. jobs[i], 'lane')
-          if lane then include('lanes').enter_lane(lane, jobs[i], 0, false)
-          else rcall("LPUSH", KEYS[4], jobs[i]) end
-        end`,
     )
     .replaceAll(COUNT, `return waitCount + prioritizedCount + call('EXISTS', base .. 'lanes')`)
     .replaceAll(REPORT_DRAINED, `if call('EXISTS', base .. 'lanes') == 0 then ${REPORT_DRAINED} end`)

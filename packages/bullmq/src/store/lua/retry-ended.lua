@@ -33,4 +33,5 @@ end
 leave_ended(id, set)
 local task = { id = id, lane = lane, priority = priority, deaths = deaths, parent = parent }
 return_ended(task, set, forgotten, lifo == '1')
+write_waiting()
 return 1

@@ -47,6 +47,7 @@ local function retry_dead(id, retries, entry, data)
   redis.call('HSET', job, 'retries', cjson.encode(retries), 'data', next_data)
   local task = { id = id, lane = lane, priority = priority, deaths = deaths, parent = parent }
   return_ended(task, 'failed', { 'failedReason', 'atm', 'stc' }, false)
+  write_waiting()
   if events then
     local start = event_start('retry_requested', name, tags, group)
     add_task_event(base, id, events, start .. ',"by":' .. cjson.encode(entry.by or '') .. '}')

@@ -5,9 +5,10 @@
 --                                              priority. `task` has its `id`, and the values of its fields `lane`, `priority`, `deaths` and
 --                                              `parentKey` (`parent`). `forgotten` has the fields to delete that its attempts have left
 --
--- `base` is the prefix of the queue's keys. BullMQ's own retry changes the same fields and adds the same event. A script that changes the
--- size of the task does so in between, because the task is charged for again. If processes have died because of the task, it keeps one of
--- these deaths: without any, it would not run in quarantine first, and with all of them, it would be poison at once.
+-- The caller calls write_waiting (place-task.lua) after the last task. `base` is the prefix of the queue's keys. BullMQ's own retry changes
+-- the same fields and adds the same event. A script that changes the size of the task does so in between, because the task is charged for
+-- again. If processes have died because of the task, it keeps one of these deaths: without any, it would not run in quarantine first, and
+-- with all of them, it would be poison at once.
 --- @include failed-set
 --- @include place-again
 --- @include task-charge
@@ -56,7 +57,6 @@ local function return_ended(task, set, forgotten, to_head)
   redis.call('HINCRBY', base .. 'totals', 'retried', 1)
   place_waiting(id, task.lane, priority, to_head and priority == 0)
   add_bullmq_event('waiting', id, 'prev', set)
-  write_waiting()
   if task.parent then
     return_to_parent(job, task.parent, set)
   end
