@@ -18,7 +18,6 @@ const MODULE = join(STORE, 'scripts.ts')
 
 /** The includes that scripts which are still strings in TypeScript contain, too. The module exports their texts. */
 const IN_STRINGS = [
-  'active-count',
   'active-tasks',
   'attempt-records',
   'breakers',
@@ -36,7 +35,6 @@ const IN_STRINGS = [
   'remove-ended',
   'removed-tasks',
   'retry-budget',
-  'spill-lanes',
   'task-charge',
   'task-events',
   'time',

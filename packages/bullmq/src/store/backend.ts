@@ -9,6 +9,8 @@ import {
   changeDelayScript,
   changePriorityScript,
   cleanJobsScript,
+  drainQueueScript,
+  obliterateQueueScript,
   promoteTaskScript,
   removeJobScript,
   removeUnprocessedChildrenScript,
@@ -28,6 +30,8 @@ type TaskMethods = Pick<
   | 'cleanJobsByState'
   | 'retryFinishedJobs'
   | 'promoteJobs'
+  | 'drain'
+  | 'obliterate'
 >
 
 /** What a script has replied about a job, and what BullMQ names in its error. */
@@ -104,6 +108,19 @@ export function taskMethods(backend: RedisQueueBackend): TaskMethods {
 
     async promoteJobs(count = 1_000) {
       return returnJobs('delayed', count, '+inf')
+    },
+
+    async drain(delayed) {
+      const args = { base: backend.toKey(''), delayed: flag(delayed) }
+      await run(drainQueueScript, { wait: backend.toKey('wait') }, args)
+    },
+
+    async obliterate({ count, force }) {
+      const args = { base: backend.toKey(''), count, force: flag(force) }
+      const code = await run(obliterateQueueScript, { meta: backend.toKey('meta') }, args)
+      if (code === -1) throw new Error('Cannot obliterate non-paused queue')
+      if (code === -2) throw new Error('Cannot obliterate queue with active jobs')
+      return code
     },
   }
 }

@@ -887,3 +887,90 @@ describe('a return of', () => {
     expect(await redis.lrange(keys.wait, 0, -1)).toEqual(['last', 'first', 'other'])
   })
 })
+
+/** Jobs in all places. */
+const everywhere = async (one: Stage): Promise<void> => {
+  await ended('fail')(one)
+  await one.add('done')
+  await one.complete('done')
+  await one.add('waiting', { deduplication: { id: 'one' } })
+  await one.add('later', { delay: 60_000 })
+  await one.add('urgent', { priority: 3 })
+  await one.addFlow({ child: {}, sibling: { delay: 60_000 } })
+  await one.addScheduler()
+}
+
+const EMPTIES: Readonly<Record<string, Scenario>> = {
+  'the waiting jobs': { given: everywhere, call: (_, { queue }) => queue.drain() },
+  'the waiting and the delayed jobs': { given: everywhere, call: (_, { queue }) => queue.drain(true) },
+  'a whole queue': { given: everywhere, call: (_, { queue }) => queue.obliterate() },
+  'a whole queue, one job after the other': {
+    given: everywhere,
+    call: (_, { queue }) => queue.obliterate({ count: 1 }),
+  },
+  'a queue with active jobs': {
+    async given(one) {
+      await everywhere(one)
+      await one.start('waiting')
+    },
+    call: (_, { queue }) => queue.obliterate(),
+  },
+  'a queue with active jobs by force': {
+    async given(one) {
+      await everywhere(one)
+      await one.start('waiting')
+      await lock(one, 'waiting')
+    },
+    call: (_, { queue }) => queue.obliterate({ force: true }),
+  },
+  'a queue that is not paused': {
+    given: everywhere,
+    call: (_, { queue }) => queue.getBackend().obliterate({ count: 1, force: false }),
+  },
+}
+
+describe('emptying', () => {
+  it.each(Object.entries(EMPTIES))('%s does what it does in BullMQ', async (_, scenario) => {
+    await expectSame(scenario)
+  })
+
+  it('a queue is refused with BullMQ’s errors', async () => {
+    const outcome = (name: string) => expectSame(EMPTIES[name] ?? expect.fail())
+    expect(await outcome('a queue with active jobs')).toMatchObject({ message: expect.stringContaining('active jobs') })
+    expect(await outcome('a queue that is not paused')).toMatchObject({
+      message: expect.stringContaining('non-paused'),
+    })
+  })
+
+  it('the waiting jobs keeps the next one of a job scheduler', async () => {
+    const one = stage('bullpen')
+    const { redis, keys, queue } = one
+    await one.add('j')
+    await one.addScheduler()
+    const [next = expect.fail()] = await queue.getDelayed()
+    await next.promote()
+    await one.add('k')
+    await queue.drain()
+    expect(await redis.lrange(keys.wait, 0, -1)).toEqual([next.id])
+  })
+
+  it.each([
+    ['drain', (queue: Queue) => queue.drain()],
+    ['obliterate', (queue: Queue) => queue.obliterate({ count: 1 })],
+  ])('the tasks in lanes, by %s, leaves nothing of the lanes', async (_, empty) => {
+    const one = stage('bullpen')
+    const { redis, keys, queue } = one
+    for (const [id, priority] of [
+      ['j', 0],
+      ['k', 3],
+    ] as const) {
+      await one.add(id, { priority })
+      await one.fail(id)
+      await redis.hset(keys.job(id), 'lane', '1 tenant')
+      await (await queue.getJob(id))?.retry('failed')
+    }
+    await empty(queue)
+    const ofLanes = [keys.lanes, keys.lane('tenant'), keys.lanePriorities('tenant'), keys.turns, keys.turnState]
+    expect(await redis.exists(...ofLanes, keys.job('j'), keys.job('k'))).toBe(0)
+  })
+})

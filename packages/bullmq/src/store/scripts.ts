@@ -10,388 +10,6 @@ import type { RunReply } from '../runs/run-change.ts'
 import { luaScript } from '../scripts/script.ts'
 import type { AddReply } from './add.ts'
 
-export const ACTIVE_COUNT = `
-local function lane_name(field)
-  return string.match(field, ' (.*)$')
-end
-local function lane_weight(field)
-  return tonumber(string.match(field, '^%S+'))
-end
-local function split_lane(name)
-  if not string.find(name, '\\30', 1, true) then
-    return name, nil
-  end
-  return string.match(name, '^(.*)\\30([^\\30]*)$')
-end
-local function lane_list(base, name)
-  return base .. 'lane:' .. name
-end
-local function lane_priorities(base, name)
-  return base .. 'lane-priorities:' .. name
-end
-local function block_lane(name, pass)
-  redis.call('ZREM', base .. 'turns', name)
-  redis.call('ZADD', base .. 'blocked-lanes', pass, name)
-end
-local function resume_lane(name, pass)
-  redis.call('ZREM', base .. 'blocked-lanes', name)
-  local first = redis.call('ZRANGE', base .. 'turns', 0, 0, 'WITHSCORES')
-  local time = redis.call('HGET', base .. 'turn-state', 'time')
-  redis.call('ZADD', base .. 'turns', math.max(pass, first[2] or 0, time or 0), name)
-  if redis.call('ZSCORE', base .. 'lanes', name) then
-    redis.call('ZADD', base .. 'marker', '0', '0')
-  end
-end
-local function wake_lane(name, ticket)
-  if name and redis.call('ZREM', base .. 'blocked-lanes', name) == 1 then
-    redis.call('ZADD', base .. 'turns', ticket, name)
-    redis.call('ZADD', base .. 'marker', '0', '0')
-  end
-end
-local function wake_first(need)
-  local first, ticket = unpack(redis.call('ZRANGE', base .. 'need-waiters:' .. need, 0, 0, 'WITHSCORES'))
-  wake_lane(first, ticket)
-end
-local function key_need(key)
-  return 'key:' .. key .. '=1'
-end
-local function whole(number)
-  return string.format('%.0f', number)
-end
-local function micros()
-  local time = redis.call('TIME')
-  return time[1] * 1000000 + time[2]
-end
-local function millis()
-  return math.floor(micros() / 1000)
-end
-local function limits_of_key(key)
-  local own, default, own_rate, default_rate =
-    unpack(redis.call('HMGET', base .. 'key-limits', 'concurrency:' .. key, 'concurrency', 'rate:' .. key, 'rate'))
-  return tonumber(own or default), own_rate or default_rate, own, own_rate
-end
-local function active_of_key(key)
-  return tonumber(redis.call('ZSCORE', base .. 'active-by-key', key)) or 0
-end
-local function count_key(key, by)
-  local count = tonumber(redis.call('ZINCRBY', base .. 'active-by-key', by, key))
-  if count == 0 then
-    redis.call('ZREM', base .. 'active-by-key', key)
-  end
-  return count
-end
-local function open_rate(key, stored)
-  local max, per, burst = string.match(stored, '^(%d+)/(%d+)/(%d+)$')
-  local now, interval = micros() / 1000, per / max
-  local early = interval * (burst - 1)
-  local due = tonumber(redis.call('GET', base .. 'key-rate:' .. key)) or now
-  if due > now + early + interval + 1 then
-    due = now + early
-  end
-  return { key = key, now = now, interval = interval, early = early, due = due }
-end
-local function key_starts_at(key, rate, has_throttles)
-  local starts_at = rate and rate.due - rate.early > rate.now and math.ceil(rate.due - rate.early) or nil
-  local ends_at = has_throttles and tonumber(redis.call('ZSCORE', base .. 'key-throttles', key))
-  return ends_at and ends_at > math.max(micros() / 1000, starts_at or 0) and ends_at or starts_at
-end
-local function count_start(rate)
-  rate.due = math.max(rate.due, rate.now) + rate.interval
-  local life = math.max(1, math.ceil(rate.due - rate.now))
-  redis.call('SET', base .. 'key-rate:' .. rate.key, string.format('%.3f', rate.due), 'PX', life)
-end
-local created_limiters
-local function limiters()
-  if created_limiters then
-    return created_limiters
-  end
-  local function each_need(needs)
-    return string.gmatch(needs, '([^,]+)=(%d+)')
-  end
-  local function capacity_of(limiter)
-    return tonumber(redis.call('HGET', base .. 'capacities', limiter))
-  end
-  local function used_of(limiter)
-    return tonumber(redis.call('ZSCORE', base .. 'in-use', limiter)) or 0
-  end
-local function is_before(one, other)
-  for i = 1, math.min(#one, #other) do
-    local a, b = string.byte(one, i), string.byte(other, i)
-    if a ~= b then
-      return a < b
-    end
-  end
-  return #one < #other
-end
-local function first_waiter(limiter)
-  local capacity, first, ticket = capacity_of(limiter), nil, nil
-  local needs = redis.call('ZRANGEBYLEX', base .. 'waited-needs', '[' .. limiter .. '=', '(' .. limiter .. '>')
-  for _, need in ipairs(needs) do
-    if not capacity or tonumber(string.match(need, '%d+$')) <= capacity then
-      local lane, score = unpack(redis.call('ZRANGE', base .. 'need-waiters:' .. need, 0, 0, 'WITHSCORES'))
-      local at = tonumber(score)
-      if lane and (not first or at < ticket or at == ticket and is_before(lane, first)) then
-        first, ticket = lane, at
-      end
-    end
-  end
-  return first, ticket
-end
-local function wake(limiter)
-  wake_lane(first_waiter(limiter))
-end
-local function leave(name, need)
-  local waiters = base .. 'need-waiters:' .. need
-  if redis.call('ZREM', waiters, name) == 0 then
-    return false
-  end
-  if redis.call('EXISTS', waiters) == 0 then
-    redis.call('ZREM', base .. 'waited-needs', need)
-  end
-  return true
-end
-local function leave_key(name, key)
-  local has_left = leave(name, key_need(key))
-  if has_left then
-    wake_first(key_need(key))
-  end
-  return has_left
-end
-local function leave_waiters(name, key, needs, kept)
-  if redis.call('EXISTS', base .. 'waited-needs') == 0 then
-    return false
-  end
-  local has_left = false
-  for limiter, amount in each_need(needs) do
-    if limiter ~= kept and leave(name, limiter .. '=' .. amount) then
-      has_left = true
-      wake(limiter)
-    end
-  end
-  return kept ~= 'key' and leave_key(name, key) or has_left
-end
-local function wait_for(name, refused, pass, time)
-  for _, need in ipairs(refused) do
-    redis.call('ZADD', base .. 'need-waiters:' .. need, 'NX', pass, name)
-    redis.call('ZADD', base .. 'waited-needs', '0', need)
-  end
-  block_lane(name, pass)
-  local state = base .. 'turn-state'
-  if time and time > (tonumber(redis.call('HGET', state, 'time')) or -1) then
-    redis.call('HSET', state, 'time', time)
-  end
-end
-  local function refusals(name, key, needs, pass)
-    local refused, time = nil, pass
-    for limiter, amount in each_need(needs) do
-      local capacity, need = capacity_of(limiter), limiter .. '=' .. amount
-      if capacity and tonumber(amount) > capacity then
-        leave_waiters(name, key, needs, limiter)
-        return { need }
-      end
-      local first, ticket
-      if capacity then
-        first, ticket = first_waiter(limiter)
-      end
-      local is_behind = first and first ~= name and (ticket < pass or ticket == pass and is_before(first, name))
-      if is_behind or capacity and used_of(limiter) + amount > capacity then
-        refused = refused or {}
-        refused[#refused + 1] = need
-        time = first and math.min(time, ticket) or time
-      end
-    end
-    if refused then
-      leave_key(name, key)
-    end
-    return refused, time
-  end
-  local function is_full(needs)
-    for limiter, amount in each_need(needs) do
-      local capacity = capacity_of(limiter)
-      if capacity and used_of(limiter) + amount > capacity then
-        return true
-      end
-    end
-    return false
-  end
-  local function take(needs)
-    for limiter, amount in each_need(needs) do
-      if string.sub(limiter, 1, 8) ~= 'service:' and redis.call('HEXISTS', base .. 'capacities', limiter) == 1 then
-        redis.call('ZINCRBY', base .. 'in-use', amount, limiter)
-      end
-    end
-  end
-  local function give_back(needs)
-    for limiter, amount in each_need(needs) do
-      local left = redis.call('ZADD', base .. 'in-use', 'XX', 'INCR', '-' .. amount, limiter)
-      if left then
-        if tonumber(left) <= 0 then
-          redis.call('ZREM', base .. 'in-use', limiter)
-        end
-        wake(limiter)
-      end
-    end
-  end
-  created_limiters = {
-    refusals = refusals,
-    wait_for = wait_for,
-    leave_waiters = leave_waiters,
-    is_full = is_full,
-    take = take,
-    give_back = give_back,
-    wake = wake,
-    each_need = each_need,
-  }
-  return created_limiters
-end
-local function resume_key(key)
-  local pass = redis.call('ZSCORE', base .. 'blocked-lanes', key)
-  if pass and not redis.call('ZSCORE', base .. 'lane-times', key) then
-    resume_lane(key, pass)
-  end
-  wake_first(key_need(key))
-end
-local function hold_places(id)
-  local lane = redis.call('HGET', base .. id, 'lane')
-  if not lane then
-    return
-  end
-  local key, needs = split_lane(lane_name(lane))
-  if key ~= '' and redis.call('EXISTS', base .. 'key-limits') == 1 then
-    count_key(key, 1)
-  end
-  if needs then
-    limiters().take(needs)
-  end
-end
-local function give_back_places(key, needs, has_limits)
-  local left = key ~= '' and has_limits and redis.call('ZADD', base .. 'active-by-key', 'XX', 'INCR', '-1', key)
-  if left then
-    if tonumber(left) <= 0 then
-      redis.call('ZREM', base .. 'active-by-key', key)
-    end
-    if redis.call('EXISTS', base .. 'blocked-lanes', base .. 'waited-needs') > 0 then
-      resume_key(key)
-    end
-  end
-  if needs then
-    limiters().give_back(needs)
-  end
-end
-local function ticket_of(base, name, key, needs)
-  local waiters = base .. 'need-waiters:'
-  if redis.call('ZSCORE', waiters .. 'key:' .. key .. '=1', name) then
-    return 'key'
-  end
-  for limiter, amount in string.gmatch(needs, '([^,]+)=(%d+)') do
-    if redis.call('ZSCORE', waiters .. limiter .. '=' .. amount, name) then
-      return limiter
-    end
-  end
-end
-local EXAMINED_BLOCKED_LANES = 1000
-local function counted_capacities()
-  local capacities, stored = {}, redis.call('HGETALL', base .. 'capacities')
-  for i = 1, #stored, 2 do
-    if string.sub(stored[i], 1, 8) ~= 'service:' then
-      capacities[stored[i]] = tonumber(stored[i + 1])
-    end
-  end
-  return capacities
-end
-local function count_held(has_limits)
-  local counts, used, capacities = {}, {}, counted_capacities()
-  local is_counted = has_limits or next(capacities)
-  for _, id in ipairs(is_counted and redis.call('LRANGE', base .. 'active', 0, -1) or {}) do
-    local lane = redis.call('HGET', base .. id, 'lane')
-    local key, needs = split_lane(lane and lane_name(lane) or '')
-    if has_limits and key ~= '' then
-      counts[key] = (counts[key] or 0) + 1
-    end
-    for limiter, amount in limiters().each_need(needs or '') do
-      if capacities[limiter] then
-        used[limiter] = (used[limiter] or 0) + amount
-      end
-    end
-  end
-  return counts, used
-end
-local function correct_counts(set, counted, corrected)
-  local stored, seen, wrong = redis.call('ZRANGE', set, 0, -1, 'WITHSCORES'), {}, 0
-  for i = 1, #stored, 2 do
-    local member = stored[i]
-    seen[member] = true
-    if counted[member] ~= tonumber(stored[i + 1]) then
-      wrong = wrong + 1
-      if counted[member] then
-        redis.call('ZADD', set, counted[member], member)
-      else
-        redis.call('ZREM', set, member)
-      end
-      corrected(member)
-    end
-  end
-  for member, count in pairs(counted) do
-    if not seen[member] then
-      wrong = wrong + 1
-      redis.call('ZADD', set, count, member)
-    end
-  end
-  return wrong
-end
-local function is_refused(name, counts)
-  local key, needs = split_lane(name)
-  local ticket = needs and ticket_of(base, name, key, needs)
-  if ticket and ticket ~= 'key' or redis.call('ZSCORE', base .. 'lane-times', name) then
-    return true
-  end
-  local first = ticket and redis.call('ZRANGE', base .. 'need-waiters:' .. key_need(key), 0, 0)[1]
-  if first and first ~= name then
-    local is_awake = redis.call('ZSCORE', base .. 'blocked-lanes', first)
-      or redis.call('ZSCORE', base .. 'turns', first)
-    if is_awake then
-      return true
-    end
-  end
-  local limit = (ticket or not needs) and limits_of_key(key)
-  return limit and (counts[key] or 0) >= limit
-end
-local function wake_all()
-  local is_woken = {}
-  for _, need in ipairs(redis.call('ZRANGE', base .. 'waited-needs', 0, -1)) do
-    local limiter = string.match(need, '^(.*)=%d+$')
-    if not is_woken[limiter] and string.sub(limiter, 1, 4) ~= 'key:' then
-      limiters().wake(limiter)
-    end
-    is_woken[limiter] = true
-  end
-end
-local function count_active(has_changed)
-  local counts, used = count_held(redis.call('EXISTS', base .. 'key-limits') == 1)
-  local blocked, wrong = base .. 'blocked-lanes', 0
-  local function examine(name, pass)
-    if pass and not is_refused(name, counts) then
-      wrong = wrong + 1
-      resume_lane(name, pass)
-    end
-  end
-  local wrong_keys = correct_counts(base .. 'active-by-key', counts, function(key)
-    examine(key, redis.call('ZSCORE', blocked, key))
-    wake_first(key_need(key))
-  end)
-  local wrong_limiters = correct_counts(base .. 'in-use', used, limiters().wake)
-  local lanes = has_changed and redis.call('ZRANGE', blocked, 0, -1, 'WITHSCORES')
-    or redis.call('ZRANDMEMBER', blocked, EXAMINED_BLOCKED_LANES, 'WITHSCORES')
-  for i = 1, #lanes, 2 do
-    examine(lanes[i], lanes[i + 1])
-  end
-  if has_changed then
-    wake_all()
-  end
-  return wrong + wrong_keys + wrong_limiters
-end
-`
-
 export const ACTIVE_TASKS = `
 local function lane_name(field)
   return string.match(field, ' (.*)$')
@@ -3295,57 +2913,6 @@ local function end_retry(packed, now, is_completed)
     redis.call('ZADD', base .. 'marker', whole(math.floor(first / DELAYED_STEP)), '1')
   end
   return moved
-end
-`
-
-export const SPILL_LANES = `
-local function lane_name(field)
-  return string.match(field, ' (.*)$')
-end
-local function lane_weight(field)
-  return tonumber(string.match(field, '^%S+'))
-end
-local function split_lane(name)
-  if not string.find(name, '\\30', 1, true) then
-    return name, nil
-  end
-  return string.match(name, '^(.*)\\30([^\\30]*)$')
-end
-local function lane_list(base, name)
-  return base .. 'lane:' .. name
-end
-local function lane_priorities(base, name)
-  return base .. 'lane-priorities:' .. name
-end
-local function forget_turns(base)
-  if redis.call('EXISTS', base .. 'waited-needs') == 1 then
-    for _, need in ipairs(redis.call('ZRANGE', base .. 'waited-needs', 0, -1)) do
-      redis.call('UNLINK', base .. 'need-waiters:' .. need)
-    end
-    redis.call('UNLINK', base .. 'waited-needs')
-  end
-  local turns, state = base .. 'turns', base .. 'turn-state'
-  redis.call('UNLINK', turns, state, base .. 'blocked-lanes', base .. 'lane-times', base .. 'key-passes')
-end
-local SPILLED_AT_ONCE = 1000
-local function spill_lanes()
-  for _, name in ipairs(redis.call('ZRANGE', base .. 'lanes', 0, -1)) do
-    local list, priorities = lane_list(base, name), lane_priorities(base, name)
-    repeat
-      local ids = redis.call('RPOP', list, SPILLED_AT_ONCE)
-      if ids then
-        redis.call('LPUSH', base .. 'wait', unpack(ids))
-      end
-    until not ids
-    repeat
-      local ids = redis.call('ZPOPMIN', priorities, SPILLED_AT_ONCE)
-      for i = 1, #ids, 2 do
-        redis.call('ZADD', base .. 'prioritized', ids[i + 1], ids[i])
-      end
-    until #ids == 0
-  end
-  redis.call('UNLINK', base .. 'lanes')
-  forget_turns(base)
 end
 `
 
@@ -20905,6 +20472,1246 @@ return removed
 })
 
 /**
+ * Removes all waiting jobs, in place of BullMQ's `drain`, except for the next ones of job schedulers. O(n).
+ */
+export const drainQueueScript = luaScript<'wait', 'base' | 'delayed', void>({
+  name: 'drain-queue',
+  keys: ['wait'],
+  args: ['base', 'delayed'],
+  lua: `#!lua flags=allow-oom
+local wait = KEYS[1]
+local base, delayed = ARGV[1], ARGV[2]
+local function whole(number)
+  return string.format('%.0f', number)
+end
+local function micros()
+  local time = redis.call('TIME')
+  return time[1] * 1000000 + time[2]
+end
+local function millis()
+  return math.floor(micros() / 1000)
+end
+local function lane_name(field)
+  return string.match(field, ' (.*)$')
+end
+local function lane_weight(field)
+  return tonumber(string.match(field, '^%S+'))
+end
+local function split_lane(name)
+  if not string.find(name, '\\30', 1, true) then
+    return name, nil
+  end
+  return string.match(name, '^(.*)\\30([^\\30]*)$')
+end
+local function lane_list(base, name)
+  return base .. 'lane:' .. name
+end
+local function lane_priorities(base, name)
+  return base .. 'lane-priorities:' .. name
+end
+local function read_features()
+  local state, limits, capacities = base .. 'turn-state', base .. 'key-limits', base .. 'capacities'
+  return redis.call('EXISTS', state, limits, limits, capacities, capacities, capacities, capacities)
+end
+local function read_obstacles(features)
+  local wait, prioritized = base .. 'wait', base .. 'prioritized'
+  local throttles, times, passes = base .. 'key-throttles', base .. 'lane-times', base .. 'key-passes'
+  local present = redis.call(
+    'EXISTS',
+    throttles,
+    times,
+    passes,
+    wait,
+    wait,
+    wait,
+    wait,
+    prioritized,
+    prioritized,
+    prioritized,
+    prioritized
+  )
+  local obstacles = { has_limits = features % 4 >= 2, is_counted = features >= 2, has_others = present >= 4 }
+  if present % 4 > 0 then
+    obstacles.has_times = redis.call('EXISTS', throttles, times) > 0
+    obstacles.has_throttles = obstacles.has_times and redis.call('EXISTS', throttles) == 1
+    obstacles.has_key_passes = redis.call('EXISTS', passes) == 1
+  end
+  obstacles.limits_lanes = obstacles.is_counted or obstacles.has_throttles or obstacles.has_key_passes
+  return obstacles
+end
+local NEWEST_OF_LANE = 250
+local function note_left_lane(name, count)
+  redis.call('HINCRBY', base .. 'turn-state', 'waiting', -count)
+  if redis.call('EXISTS', lane_list(base, name), lane_priorities(base, name)) > 0 then
+    return
+  end
+  redis.call('ZREM', base .. 'lanes', name)
+  local pass = string.find(name, '\\30', 1, true) and redis.call('ZSCORE', base .. 'blocked-lanes', name)
+  if pass then
+    redis.call('ZREM', base .. 'blocked-lanes', name)
+    redis.call('ZREM', base .. 'lane-times', name)
+    redis.call('ZADD', base .. 'turns', pass, name)
+    redis.call('ZADD', base .. 'marker', '0', '0')
+  end
+end
+local function leave_lane(lane, id)
+  local name = lane_name(lane)
+  if redis.call('ZREM', lane_priorities(base, name), id) == 0 then
+    local list = lane_list(base, name)
+    local newest = redis.call('LPOS', list, id, 'MAXLEN', NEWEST_OF_LANE)
+    if redis.call('LREM', list, newest and 1 or -1, id) == 0 then
+      return false
+    end
+  end
+  note_left_lane(name, 1)
+  return true
+end
+local created_limited
+local function limited()
+  if created_limited then
+    return created_limited
+  end
+local function block_lane(name, pass)
+  redis.call('ZREM', base .. 'turns', name)
+  redis.call('ZADD', base .. 'blocked-lanes', pass, name)
+end
+local function resume_lane(name, pass)
+  redis.call('ZREM', base .. 'blocked-lanes', name)
+  local first = redis.call('ZRANGE', base .. 'turns', 0, 0, 'WITHSCORES')
+  local time = redis.call('HGET', base .. 'turn-state', 'time')
+  redis.call('ZADD', base .. 'turns', math.max(pass, first[2] or 0, time or 0), name)
+  if redis.call('ZSCORE', base .. 'lanes', name) then
+    redis.call('ZADD', base .. 'marker', '0', '0')
+  end
+end
+local function wake_lane(name, ticket)
+  if name and redis.call('ZREM', base .. 'blocked-lanes', name) == 1 then
+    redis.call('ZADD', base .. 'turns', ticket, name)
+    redis.call('ZADD', base .. 'marker', '0', '0')
+  end
+end
+local function wake_first(need)
+  local first, ticket = unpack(redis.call('ZRANGE', base .. 'need-waiters:' .. need, 0, 0, 'WITHSCORES'))
+  wake_lane(first, ticket)
+end
+local function key_need(key)
+  return 'key:' .. key .. '=1'
+end
+local function limits_of_key(key)
+  local own, default, own_rate, default_rate =
+    unpack(redis.call('HMGET', base .. 'key-limits', 'concurrency:' .. key, 'concurrency', 'rate:' .. key, 'rate'))
+  return tonumber(own or default), own_rate or default_rate, own, own_rate
+end
+local function active_of_key(key)
+  return tonumber(redis.call('ZSCORE', base .. 'active-by-key', key)) or 0
+end
+local function count_key(key, by)
+  local count = tonumber(redis.call('ZINCRBY', base .. 'active-by-key', by, key))
+  if count == 0 then
+    redis.call('ZREM', base .. 'active-by-key', key)
+  end
+  return count
+end
+local function open_rate(key, stored)
+  local max, per, burst = string.match(stored, '^(%d+)/(%d+)/(%d+)$')
+  local now, interval = micros() / 1000, per / max
+  local early = interval * (burst - 1)
+  local due = tonumber(redis.call('GET', base .. 'key-rate:' .. key)) or now
+  if due > now + early + interval + 1 then
+    due = now + early
+  end
+  return { key = key, now = now, interval = interval, early = early, due = due }
+end
+local function key_starts_at(key, rate, has_throttles)
+  local starts_at = rate and rate.due - rate.early > rate.now and math.ceil(rate.due - rate.early) or nil
+  local ends_at = has_throttles and tonumber(redis.call('ZSCORE', base .. 'key-throttles', key))
+  return ends_at and ends_at > math.max(micros() / 1000, starts_at or 0) and ends_at or starts_at
+end
+local function count_start(rate)
+  rate.due = math.max(rate.due, rate.now) + rate.interval
+  local life = math.max(1, math.ceil(rate.due - rate.now))
+  redis.call('SET', base .. 'key-rate:' .. rate.key, string.format('%.3f', rate.due), 'PX', life)
+end
+local created_limiters
+local function limiters()
+  if created_limiters then
+    return created_limiters
+  end
+  local function each_need(needs)
+    return string.gmatch(needs, '([^,]+)=(%d+)')
+  end
+  local function capacity_of(limiter)
+    return tonumber(redis.call('HGET', base .. 'capacities', limiter))
+  end
+  local function used_of(limiter)
+    return tonumber(redis.call('ZSCORE', base .. 'in-use', limiter)) or 0
+  end
+local function is_before(one, other)
+  for i = 1, math.min(#one, #other) do
+    local a, b = string.byte(one, i), string.byte(other, i)
+    if a ~= b then
+      return a < b
+    end
+  end
+  return #one < #other
+end
+local function first_waiter(limiter)
+  local capacity, first, ticket = capacity_of(limiter), nil, nil
+  local needs = redis.call('ZRANGEBYLEX', base .. 'waited-needs', '[' .. limiter .. '=', '(' .. limiter .. '>')
+  for _, need in ipairs(needs) do
+    if not capacity or tonumber(string.match(need, '%d+$')) <= capacity then
+      local lane, score = unpack(redis.call('ZRANGE', base .. 'need-waiters:' .. need, 0, 0, 'WITHSCORES'))
+      local at = tonumber(score)
+      if lane and (not first or at < ticket or at == ticket and is_before(lane, first)) then
+        first, ticket = lane, at
+      end
+    end
+  end
+  return first, ticket
+end
+local function wake(limiter)
+  wake_lane(first_waiter(limiter))
+end
+local function leave(name, need)
+  local waiters = base .. 'need-waiters:' .. need
+  if redis.call('ZREM', waiters, name) == 0 then
+    return false
+  end
+  if redis.call('EXISTS', waiters) == 0 then
+    redis.call('ZREM', base .. 'waited-needs', need)
+  end
+  return true
+end
+local function leave_key(name, key)
+  local has_left = leave(name, key_need(key))
+  if has_left then
+    wake_first(key_need(key))
+  end
+  return has_left
+end
+local function leave_waiters(name, key, needs, kept)
+  if redis.call('EXISTS', base .. 'waited-needs') == 0 then
+    return false
+  end
+  local has_left = false
+  for limiter, amount in each_need(needs) do
+    if limiter ~= kept and leave(name, limiter .. '=' .. amount) then
+      has_left = true
+      wake(limiter)
+    end
+  end
+  return kept ~= 'key' and leave_key(name, key) or has_left
+end
+local function wait_for(name, refused, pass, time)
+  for _, need in ipairs(refused) do
+    redis.call('ZADD', base .. 'need-waiters:' .. need, 'NX', pass, name)
+    redis.call('ZADD', base .. 'waited-needs', '0', need)
+  end
+  block_lane(name, pass)
+  local state = base .. 'turn-state'
+  if time and time > (tonumber(redis.call('HGET', state, 'time')) or -1) then
+    redis.call('HSET', state, 'time', time)
+  end
+end
+  local function refusals(name, key, needs, pass)
+    local refused, time = nil, pass
+    for limiter, amount in each_need(needs) do
+      local capacity, need = capacity_of(limiter), limiter .. '=' .. amount
+      if capacity and tonumber(amount) > capacity then
+        leave_waiters(name, key, needs, limiter)
+        return { need }
+      end
+      local first, ticket
+      if capacity then
+        first, ticket = first_waiter(limiter)
+      end
+      local is_behind = first and first ~= name and (ticket < pass or ticket == pass and is_before(first, name))
+      if is_behind or capacity and used_of(limiter) + amount > capacity then
+        refused = refused or {}
+        refused[#refused + 1] = need
+        time = first and math.min(time, ticket) or time
+      end
+    end
+    if refused then
+      leave_key(name, key)
+    end
+    return refused, time
+  end
+  local function is_full(needs)
+    for limiter, amount in each_need(needs) do
+      local capacity = capacity_of(limiter)
+      if capacity and used_of(limiter) + amount > capacity then
+        return true
+      end
+    end
+    return false
+  end
+  local function take(needs)
+    for limiter, amount in each_need(needs) do
+      if string.sub(limiter, 1, 8) ~= 'service:' and redis.call('HEXISTS', base .. 'capacities', limiter) == 1 then
+        redis.call('ZINCRBY', base .. 'in-use', amount, limiter)
+      end
+    end
+  end
+  local function give_back(needs)
+    for limiter, amount in each_need(needs) do
+      local left = redis.call('ZADD', base .. 'in-use', 'XX', 'INCR', '-' .. amount, limiter)
+      if left then
+        if tonumber(left) <= 0 then
+          redis.call('ZREM', base .. 'in-use', limiter)
+        end
+        wake(limiter)
+      end
+    end
+  end
+  created_limiters = {
+    refusals = refusals,
+    wait_for = wait_for,
+    leave_waiters = leave_waiters,
+    is_full = is_full,
+    take = take,
+    give_back = give_back,
+    wake = wake,
+    each_need = each_need,
+  }
+  return created_limiters
+end
+local function resume_key(key)
+  local pass = redis.call('ZSCORE', base .. 'blocked-lanes', key)
+  if pass and not redis.call('ZSCORE', base .. 'lane-times', key) then
+    resume_lane(key, pass)
+  end
+  wake_first(key_need(key))
+end
+local function hold_places(id)
+  local lane = redis.call('HGET', base .. id, 'lane')
+  if not lane then
+    return
+  end
+  local key, needs = split_lane(lane_name(lane))
+  if key ~= '' and redis.call('EXISTS', base .. 'key-limits') == 1 then
+    count_key(key, 1)
+  end
+  if needs then
+    limiters().take(needs)
+  end
+end
+local function give_back_places(key, needs, has_limits)
+  local left = key ~= '' and has_limits and redis.call('ZADD', base .. 'active-by-key', 'XX', 'INCR', '-1', key)
+  if left then
+    if tonumber(left) <= 0 then
+      redis.call('ZREM', base .. 'active-by-key', key)
+    end
+    if redis.call('EXISTS', base .. 'blocked-lanes', base .. 'waited-needs') > 0 then
+      resume_key(key)
+    end
+  end
+  if needs then
+    limiters().give_back(needs)
+  end
+end
+local created_gates
+local function gates()
+  if created_gates then
+    return created_gates
+  end
+  local KIND = 'service:'
+  local ENTRY = '\\30' .. KIND
+  local now, noted, set_gate = millis(), {}, nil
+local BUCKETS, OPEN_JITTER, ROUNDING = 10, 0.1, 1e-9
+local function new_breaker(now)
+  return { state = 'closed', mode = 'auto', generation = 0, since = now, buckets = {} }
+end
+local function next_breaker(breaker, state, now)
+  return { state = state, mode = breaker.mode, generation = breaker.generation + 1, since = now }
+end
+local function half_opened(breaker, at)
+  local after = next_breaker(breaker, 'half_open', at)
+  after.from, after.openings = after.generation, breaker.openings
+  after.started, after['until'], after.succeeded = 0, 'none', 0
+  return after
+end
+local function closed(breaker, now)
+  local after = next_breaker(breaker, 'closed', now)
+  after.buckets = {}
+  return after
+end
+local function open_ms(openings, settings)
+  return math.min(settings.openMs * 2 ^ (openings - 1), settings.maxOpenMs)
+end
+local function opened(breaker, openings, now, settings, random)
+  local after = next_breaker(breaker, 'open', now)
+  after['until'] = now + math.ceil(open_ms(openings, settings) * (1 + OPEN_JITTER * random))
+  after.openings = openings
+  return after
+end
+local function has_passed(ends_at, now, settings)
+  return ends_at <= now or ends_at - now > settings.maxOpenMs * (1 + OPEN_JITTER) + 1
+end
+local function advance(breaker, now, settings)
+  local ends_at = breaker['until']
+  if not ends_at or ends_at == 'none' or not has_passed(ends_at, now, settings) then
+    return breaker
+  end
+  if breaker.state == 'open' then
+    return half_opened(breaker, math.min(ends_at, now))
+  end
+  breaker.generation, breaker.started, breaker['until'] = breaker.generation + 1, 0, 'none'
+  return breaker
+end
+local function breaker_starts_at(breaker, now, settings)
+  local current = advance(breaker, now, settings)
+  local is_probed = current.state == 'half_open' and current.started < settings.probes
+  return (current.state == 'closed' or is_probed) and now or current['until']
+end
+local function admit_start(breaker, now, settings)
+  local current = advance(breaker, now, settings)
+  if current.state == 'half_open' then
+    if current['until'] == 'none' then
+      current['until'] = now + open_ms(current.openings, settings)
+    end
+    current.started = current.started + 1
+  end
+  return current
+end
+local function count_call(breaker, call, now, settings)
+  local length = math.ceil(settings.windowMs / BUCKETS)
+  local current = math.floor(now / length) * length
+  local name = string.format('%.0f', current)
+  local own = breaker.buckets[name] or { 0, 0, 0 }
+  local kept, calls, failures, slow = {}, 0, 0, 0
+  kept[name] = { own[1] + 1, own[2] + (call.failed and 1 or 0), own[3] + (call.slow and 1 or 0) }
+  for at, bucket in pairs(breaker.buckets) do
+    local is_in_window = tonumber(at) <= current and tonumber(at) > current - BUCKETS * length
+    kept[at] = kept[at] or is_in_window and bucket or nil
+  end
+  for _, bucket in pairs(kept) do
+    calls, failures, slow = calls + bucket[1], failures + bucket[2], slow + bucket[3]
+  end
+  breaker.buckets = kept
+  return calls >= settings.minimumCalls
+    and (failures / calls >= settings.failureRate - ROUNDING or slow / calls >= settings.slowCallRate - ROUNDING)
+end
+local function record_call(breaker, call, now, settings, random)
+  if breaker.state == 'closed' and call.generation == breaker.generation then
+    local is_exceeded = count_call(breaker, call, now, settings)
+    return is_exceeded and breaker.mode == 'auto' and opened(breaker, 1, now, settings, random) or breaker
+  end
+  if breaker.state ~= 'half_open' or call.generation < breaker.from then
+    return nil
+  end
+  if call.failed or call.slow then
+    return opened(breaker, breaker.openings + 1, now, settings, random)
+  end
+  breaker.succeeded = breaker.succeeded + 1
+  return breaker.succeeded >= settings.probes and closed(breaker, now) or breaker
+end
+local function with_mode(breaker, mode, now)
+  breaker.mode = mode
+  if mode == 'open' then
+    local after = next_breaker(breaker, 'open', now)
+    after['until'], after.openings = 'none', breaker.openings or 1
+    return after
+  end
+  if mode == 'closed' then
+    return breaker.state == 'closed' and breaker or closed(breaker, now)
+  end
+  return breaker.state == 'open' and half_opened(breaker, now) or breaker
+end
+local function read_breaker(service)
+  local stored = redis.call('HGET', base .. 'breakers', service)
+  return stored and cjson.decode(stored)
+end
+local function store_breaker(service, stored)
+  redis.call('HSET', base .. 'breakers', service, cjson.encode(stored))
+end
+local function write_breaker(service, stored)
+  store_breaker(service, stored)
+  set_gate(service, breaker_starts_at(stored.breaker, now, stored.settings))
+end
+local function define_breaker(service, settings)
+  local stored = read_breaker(service) or { breaker = new_breaker(now) }
+  stored.settings = cjson.decode(settings)
+  write_breaker(service, stored)
+end
+local function set_breaker(service, mode, by, settings)
+  local stored = read_breaker(service) or { breaker = new_breaker(now), settings = cjson.decode(settings) }
+  if stored.breaker.mode ~= mode then
+    local after = with_mode(stored.breaker, mode, now)
+    write_breaker(service, { breaker = after, settings = stored.settings, setBy = { by = by, at = now } })
+  end
+end
+local function remove_breaker(service)
+  redis.call('HDEL', base .. 'breakers', service)
+  set_gate(service, now)
+end
+local function refresh_breaker(service)
+  local stored = read_breaker(service)
+  set_gate(service, stored and breaker_starts_at(stored.breaker, now, stored.settings) or now)
+end
+local function admit_to(service)
+  local stored = read_breaker(service)
+  if not stored then
+    return 0
+  end
+  stored.breaker = admit_start(stored.breaker, now, stored.settings)
+  if stored.breaker.state == 'half_open' then
+    write_breaker(service, stored)
+  end
+  return stored.breaker.generation
+end
+local function record_breaker_call(service, call, random)
+  local stored = read_breaker(service)
+  local was_closed = stored and stored.breaker.state == 'closed'
+  local after = stored and record_call(stored.breaker, call, now, stored.settings, random)
+  if not after then
+    return
+  end
+  stored.breaker = after
+  if was_closed and after.state == 'closed' then
+    store_breaker(service, stored)
+  else
+    write_breaker(service, stored)
+  end
+end
+  local function wake_held_up(limiter)
+    for _, need in ipairs(redis.call('ZRANGEBYLEX', base .. 'waited-needs', '[permits:', '+')) do
+      local first = redis.call('ZRANGE', base .. 'need-waiters:' .. need, 0, 0)[1]
+      if first and string.find(first, limiter .. '=', 1, true) then
+        wake_first(need)
+      end
+    end
+  end
+  function set_gate(service, starts_at)
+    local times, limiter = base .. 'lane-times', KIND .. service
+    local has_lanes = redis.call('EXISTS', base .. 'turn-state') == 1
+    if starts_at == now then
+      if redis.call('HDEL', base .. 'capacities', limiter) == 1 and has_lanes then
+        redis.call('ZADD', times, whole(now), ENTRY .. service)
+        redis.call('ZADD', base .. 'marker', '0', '0')
+      end
+      return
+    end
+    if redis.call('HSET', base .. 'capacities', limiter, '0') == 1 then
+      wake_held_up(limiter)
+    end
+    if starts_at == 'none' then
+      redis.call('ZREM', times, ENTRY .. service)
+    elseif has_lanes then
+      redis.call('ZADD', times, whole(starts_at), ENTRY .. service)
+      redis.call('ZADD', base .. 'marker', 'LT', whole(starts_at), '1')
+    end
+  end
+  local function admit(id, needs)
+    local admitted = {}
+    for service in string.gmatch(needs, KIND .. '([^=]+)=') do
+      admitted[service] = admit_to(service)
+    end
+    if next(admitted) then
+      redis.call('HSET', base .. id, 'admitted', cjson.encode(admitted))
+    end
+  end
+  local function count_calls(id, calls)
+    local admitted = cjson.decode(redis.call('HGET', base .. id, 'admitted') or '{}')
+    for _, each in ipairs(cjson.decode(calls)) do
+      local service, failed, slow, random = unpack(each)
+      if admitted[service] then
+        local call = { generation = admitted[service], failed = failed, slow = slow }
+        record_breaker_call(service, call, random)
+      end
+    end
+  end
+  local function note(need)
+    local service = string.match(need, '^' .. KIND .. '(.*)=')
+    if service and not redis.call('ZSCORE', base .. 'lane-times', ENTRY .. service) then
+      refresh_breaker(service)
+    end
+  end
+  local function note_closed(needs)
+    for need in string.gmatch(needs, KIND .. '[^,]+') do
+      if not noted[need] and redis.call('HEXISTS', base .. 'capacities', string.match(need, '^[^=]+')) == 1 then
+        note(need)
+      end
+      noted[need] = true
+    end
+  end
+  local function resume(entry, most)
+    local service = string.match(entry, '^' .. ENTRY .. '([^=]*)$')
+    if not service then
+      return
+    end
+    refresh_breaker(service)
+    if redis.call('HEXISTS', base .. 'capacities', KIND .. service) == 1 then
+      return
+    end
+    local need = KIND .. service .. '=1'
+    local lanes = redis.call('ZPOPMIN', base .. 'need-waiters:' .. need, most)
+    for i = 1, #lanes, 2 do
+      local pass = redis.call('ZSCORE', base .. 'blocked-lanes', lanes[i])
+      if pass then
+        resume_lane(lanes[i], pass)
+      end
+    end
+    if redis.call('EXISTS', base .. 'need-waiters:' .. need) == 1 then
+      redis.call('ZADD', base .. 'lane-times', whole(now), entry)
+      redis.call('ZADD', base .. 'marker', '0', '0')
+    else
+      redis.call('ZREM', base .. 'lane-times', entry)
+      redis.call('ZREM', base .. 'waited-needs', need)
+    end
+  end
+  created_gates = {
+    define = define_breaker,
+    set = set_breaker,
+    remove = remove_breaker,
+    admit = admit,
+    count_calls = count_calls,
+    note = note,
+    note_closed = note_closed,
+    resume = resume,
+  }
+  return created_gates
+end
+local function read_lane(name, obstacles)
+  local key, needs = split_lane(name)
+  local lane = { name = name, key = key, needs = needs }
+  if obstacles.has_limits and key ~= '' then
+    local limit, rate = limits_of_key(key)
+    lane.limit, lane.rate = limit, rate and open_rate(key, rate) or nil
+  end
+  lane.starts_at = key_starts_at(key, lane.rate, obstacles.has_throttles)
+  return lane
+end
+local function open_turn(name, pass, obstacles)
+  local turn = read_lane(name, obstacles)
+  turn.pass = pass
+  if obstacles.has_limits and turn.key ~= '' and not turn.starts_at then
+    turn.active = count_key(turn.key, 1)
+  end
+  turn.is_limited = turn.needs and (obstacles.is_counted or redis.call('EXISTS', base .. 'waited-needs') == 1)
+  return turn
+end
+local function wait_for_key(turn, pass, time)
+  local name, starts_at = turn.name, turn.starts_at
+  if turn.is_limited and not starts_at then
+    return limiters().wait_for(name, { key_need(turn.key) }, pass, time)
+  end
+  block_lane(name, pass)
+  redis.call('HSET', base .. 'turn-state', 'time', time or pass)
+  if starts_at then
+    redis.call('ZADD', base .. 'lane-times', whole(starts_at), name)
+  end
+end
+local function holds_up(turn)
+  local name, key, needs, pass = turn.name, turn.key, turn.needs, turn.pass
+  local is_at_limit = turn.starts_at or turn.limit and turn.active > turn.limit
+  if turn.is_limited and not redis.call('ZSCORE', base .. 'lanes', name) then
+    return false
+  end
+  if is_at_limit then
+    if turn.is_limited then
+      limiters().leave_waiters(name, key, needs, not turn.starts_at and 'key' or nil)
+    end
+    wait_for_key(turn, pass, nil)
+    return true
+  end
+  local refused, time
+  if turn.is_limited then
+    refused, time = limiters().refusals(name, key, needs, pass)
+  end
+  if refused then
+    limiters().wait_for(name, refused, pass, time)
+    if string.find(refused[1], '^service:') then
+      gates().note(refused[1])
+    end
+  end
+  return refused ~= nil
+end
+local function reached_pass(turn)
+  local name, pass = turn.name, turn.pass
+  if not turn.is_limited or redis.call('EXISTS', base .. 'waited-needs') == 0 then
+    return pass
+  end
+  local other = redis.call('ZRANGE', base .. 'turns', 1, 1, 'WITHSCORES')
+  local time = math.max(other[2] or 0, redis.call('HGET', base .. 'turn-state', 'time') or 0)
+  return limiters().leave_waiters(name, turn.key, turn.needs) and math.max(pass, time) or pass
+end
+local function end_turn(turn, id, lane, obstacles)
+  local name, key, needs, passes = turn.name, turn.key, turn.needs, base .. 'key-passes'
+  local pass = reached_pass(turn)
+  local key_pass = obstacles.has_key_passes and tonumber(redis.call('ZSCORE', passes, key)) or nil
+  local next_pass = math.max(pass, key_pass or pass) + 1 / lane_weight(lane)
+  if key_pass or needs then
+    redis.call('ZADD', passes, next_pass, key)
+  end
+  if turn.rate then
+    count_start(turn.rate)
+    turn.starts_at = key_starts_at(key, turn.rate, false)
+  end
+  if turn.is_limited then
+    limiters().take(needs)
+  end
+  if needs and string.find(needs, 'service:', 1, true) then
+    gates().admit(id, needs)
+  end
+  if turn.starts_at or turn.limit and turn.active >= turn.limit then
+    wait_for_key(turn, next_pass, pass)
+    return false
+  end
+  redis.call('ZADD', base .. 'turns', next_pass, name)
+  local has_tasks = turn.is_limited and redis.call('ZSCORE', base .. 'lanes', name)
+  local refused = has_tasks and limiters().refusals(name, key, needs, next_pass)
+  if refused then
+    limiters().wait_for(name, refused, next_pass, pass)
+  end
+  return not refused
+end
+local function end_idle_turn(turn, is_empty)
+  if is_empty and turn.is_limited then
+    limiters().leave_waiters(turn.name, turn.key, turn.needs)
+  end
+  if is_empty and turn.needs then
+    redis.call('ZREMRANGEBYSCORE', base .. 'key-passes', '-inf', turn.pass)
+  end
+  if turn.active then
+    count_key(turn.key, -1)
+  end
+end
+local RESUMED_AT_ONCE = 32
+local function resume_due(now)
+  local times = base .. 'lane-times'
+  for _, name in ipairs(redis.call('ZRANGEBYSCORE', times, '-inf', now, 'LIMIT', 0, RESUMED_AT_ONCE)) do
+    redis.call('ZREM', times, name)
+    local pass = redis.call('ZSCORE', base .. 'blocked-lanes', name)
+    if pass then
+      resume_lane(name, pass)
+    end
+    if string.find(name, '^\\30service:') then
+      gates().resume(name, RESUMED_AT_ONCE)
+    end
+  end
+end
+local function begin_again()
+  local turns, blocked = base .. 'turns', base .. 'blocked-lanes'
+  for _, need in ipairs(redis.call('ZRANGE', base .. 'waited-needs', 0, -1)) do
+    redis.call('ZDIFFSTORE', blocked, '2', blocked, base .. 'need-waiters:' .. need)
+    redis.call('UNLINK', base .. 'need-waiters:' .. need)
+  end
+  redis.call('UNLINK', base .. 'waited-needs', base .. 'key-passes')
+  redis.call('ZUNIONSTORE', blocked, '1', blocked, 'WEIGHTS', '0')
+  redis.call('ZDIFFSTORE', turns, '2', base .. 'lanes', blocked)
+  redis.call('ZUNIONSTORE', turns, '1', turns, 'WEIGHTS', '0')
+  redis.call('HDEL', base .. 'turn-state', 'pass', 'time')
+end
+local function return_stray(id, lane, is_others_turn)
+local JOINS_BEHIND = 0.125
+local LANE_PRIORITY_STEP = 0x100000000
+local function join_turns(name)
+  local first = redis.call('ZRANGE', base .. 'turns', 0, 0, 'WITHSCORES')
+  local time, others = unpack(redis.call('HMGET', base .. 'turn-state', 'time', 'pass'))
+  local pass = (first[2] or time) and math.max(first[2] or 0, time or 0) + JOINS_BEHIND or others or 0
+  redis.call('ZADD', base .. 'turns', 'NX', pass, name)
+end
+local function enter_lane(lane, id, priority, to_head)
+  local name, state, was_empty = lane_name(lane), base .. 'turn-state', false
+  local list, priorities = lane_list(base, name), lane_priorities(base, name)
+  if priority > 0 then
+    was_empty = redis.call('EXISTS', list, priorities) == 0
+    local order = to_head and 0 or redis.call('HINCRBY', state, 'order', 1) % LANE_PRIORITY_STEP
+    redis.call('ZADD', priorities, whole(priority * LANE_PRIORITY_STEP + order), id)
+  else
+    was_empty = redis.call(to_head and 'RPUSH' or 'LPUSH', list, id) == 1 and redis.call('EXISTS', priorities) == 0
+  end
+  redis.call('HINCRBY', state, 'waiting', 1)
+  if not was_empty then
+    return false
+  end
+  redis.call('ZADD', base .. 'lanes', redis.call('HINCRBY', state, 'order', 1), name)
+  if redis.call('ZSCORE', base .. 'blocked-lanes', name) then
+    return redis.call('ZSCORE', base .. 'lane-times', name) and true or false
+  end
+  join_turns(name)
+  return true
+end
+  redis.call('LPOP', base .. 'active')
+  if is_others_turn then
+    redis.call('HINCRBYFLOAT', base .. 'turn-state', 'pass', '-1')
+  end
+  enter_lane(lane, id, 0, true)
+end
+  created_limited = {
+    hold_places = hold_places,
+    give_back_places = give_back_places,
+    open_turn = open_turn,
+    holds_up = holds_up,
+    end_turn = end_turn,
+    end_idle_turn = end_idle_turn,
+    resume_due = resume_due,
+    begin_again = begin_again,
+    return_stray = return_stray,
+  }
+  return created_limited
+end
+local function give_back(lane)
+  local key, needs = split_lane(lane_name(lane))
+  local features = read_features()
+  local has_limits = features % 4 >= 2
+  if needs or has_limits and key ~= '' then
+    limited().give_back_places(key, needs, has_limits)
+  end
+  return not needs and features or nil
+end
+local MAX_OUTBOX_ENTRIES, MAX_OUTBOX_BYTES = 10000, 33554432
+local CLOSED_BY_OUTBOX = 'outbox'
+local END_LETTERS = { completed = 'c', dead = 'd', cancelled = 'x', expired = 'e', removed = 'r' }
+local NEXT, HANDLER_SLOT, OWN_COMPENSATION_SLOT = 'n', 'h', 'c'
+local function is_released(letter, status)
+  if letter == 's' then
+    return status == 'completed'
+  end
+  return letter == 'e' and status ~= 'removed' or letter == 'f' and (status == 'dead' or status == 'expired')
+end
+local function write_outbox(home, id, status, result, own)
+  local job, outbox = home .. id, home .. 'outbox'
+  local lines, compensations, enqueued_at, group, compensated =
+    unpack(redis.call('HMGET', job, 'followUps', 'compensations', 'timestamp', 'group', 'compensated'))
+  own = own or ''
+  local bytes, is_unkept, head = 0, false, nil
+  local function write(entry)
+    redis.call('XADD', outbox, '*', 'e', entry)
+    bytes = bytes + #entry
+  end
+  local function add(slot, template)
+    write(head .. slot .. ' ' .. template)
+  end
+  local function add_chain(slot, templates)
+    local last = table.remove(templates)
+    local others = #templates > 0 and '\\n' .. NEXT .. table.concat(templates, '\\n' .. NEXT) or ''
+    add(slot, last .. others)
+  end
+  if group then
+    local run = string.match(group, '^run%-%S+') or string.match(group, '^reduce%-%S+')
+    local passes_on = run and status == 'completed' and result
+    is_unkept = passes_on
+      or run and status == 'cancelled' and redis.call('EXISTS', home .. 'cancelled-group:' .. run) == 1
+    write('g ' .. group .. ' ' .. END_LETTERS[status] .. (passes_on and '\\n' .. result or ''))
+  end
+  if lines or compensations or own ~= '' then
+    head = 't ' .. id .. ' ' .. enqueued_at .. ' ' .. redis.call('HINCRBY', job, 'ends', 1) .. ' '
+  end
+  local kept, next_ones = {}, {}
+  for letter, identity, template in string.gmatch(lines or '', '(%a)([^{\\n]*)({[^\\n]+)') do
+    if letter == NEXT then
+      next_ones[#next_ones + 1] = template
+    else
+      kept[#kept + 1] = letter .. identity .. template
+      if is_released(letter, status) then
+        add(letter .. #kept, template)
+      end
+    end
+  end
+  local number = 0
+  for template in string.gmatch(own, '%a([^\\n]+)') do
+    number = number + 1
+    add(HANDLER_SLOT .. number, template)
+  end
+  if #next_ones > 0 then
+    add_chain(NEXT, next_ones)
+  end
+  if compensations and status ~= 'completed' then
+    local templates = {}
+    for template in string.gmatch(compensations, '%S+ ([^\\n]+)') do
+      templates[#templates + 1] = template
+    end
+    add_chain(OWN_COMPENSATION_SLOT, templates)
+    redis.call('HSET', job, 'compensated', whole(millis()))
+  end
+  if compensations then
+    redis.call('HDEL', job, 'compensations')
+  end
+  if compensated and status == 'completed' then
+    redis.call('HDEL', job, 'compensated')
+  end
+  if lines and (status ~= 'dead' or #kept == 0) then
+    redis.call('HDEL', job, 'followUps')
+  elseif #next_ones > 0 then
+    redis.call('HSET', job, 'followUps', table.concat(kept, '\\n'))
+  end
+  if bytes == 0 then
+    return is_unkept
+  end
+  local total = redis.call('HINCRBY', home .. 'totals', 'outboxBytes', bytes)
+  if total >= MAX_OUTBOX_BYTES or redis.call('XLEN', outbox) >= MAX_OUTBOX_ENTRIES then
+    if redis.call('HSETNX', home .. 'meta', 'paused', CLOSED_BY_OUTBOX) == 1 then
+      redis.call('DEL', home .. 'marker')
+    end
+  end
+  return is_unkept
+end
+local JOB_DUE_STEP, JOB_PRIORITY_STEP = 0x1000, 0x100000000
+local function delay_job(home, id, due, part)
+  local least, most = due * JOB_DUE_STEP, (due + 1) * JOB_DUE_STEP - 1
+  local last = redis.call('ZREVRANGEBYSCORE', home .. 'delayed', whole(most), whole(least), 'WITHSCORES', 'LIMIT', 0, 1)
+  local score = whole(last[2] and math.min(last[2] + 1, most) or least)
+  redis.call('ZADD', home .. 'delayed', score, id)
+  if part then
+    redis.call('ZADD', home .. part, score, id)
+  end
+  redis.call('XADD', home .. 'events', '*', 'event', 'delayed', 'jobId', id, 'delay', whole(due))
+  local next_due = math.floor(redis.call('ZRANGE', home .. 'delayed', 0, 0, 'WITHSCORES')[2] / JOB_DUE_STEP)
+  local lane_time = redis.call('ZRANGE', home .. 'lane-times', 0, 0, 'WITHSCORES')[2]
+  redis.call('ZADD', home .. 'marker', whole(math.min(next_due, lane_time or next_due)), '1')
+end
+local function may_start_job(home)
+  local paused, concurrency = unpack(redis.call('HMGET', home .. 'meta', 'paused', 'concurrency'))
+  return not paused and not (concurrency and redis.call('LLEN', home .. 'active') >= tonumber(concurrency))
+end
+local function place_job(home, id, job)
+  if job.due then
+    return delay_job(home, id, job.due, job.part)
+  end
+  if job.priority > 0 then
+    local order = redis.call('INCR', home .. 'pc') % JOB_PRIORITY_STEP
+    redis.call('ZADD', home .. 'prioritized', whole(job.priority * JOB_PRIORITY_STEP + order), id)
+  else
+    redis.call(job.to_head and 'RPUSH' or 'LPUSH', home .. 'wait', id)
+  end
+  if may_start_job(home) then
+    redis.call('ZADD', home .. 'marker', '0', '0')
+  end
+  local from = job.from and { 'prev', job.from } or {}
+  redis.call('XADD', home .. 'events', '*', 'event', 'waiting', 'jobId', id, unpack(from))
+end
+local MAX_FINGERPRINTS = 1000
+local OTHER = '{"state":"","code":"other","message":"errors after the first 1000 kinds"}'
+local function enter_fingerprint(home, id, score, given)
+  local fingerprint, rest, info = string.match(given, '^(%S+)([^\\n]*)\\n(.*)$')
+  local infos = home .. 'fingerprints'
+  if redis.call('HEXISTS', infos, fingerprint) == 0 then
+    if redis.call('HLEN', infos) >= MAX_FINGERPRINTS then
+      fingerprint = 'other'
+      redis.call('HSETNX', infos, fingerprint, OTHER)
+    else
+      redis.call('HSET', infos, fingerprint, info)
+      redis.call('RPUSH', home .. 'new-fingerprints', fingerprint)
+      redis.call('LTRIM', home .. 'new-fingerprints', -MAX_FINGERPRINTS, -1)
+    end
+  end
+  redis.call('HSET', home .. id, 'fingerprint', fingerprint .. rest)
+  redis.call('ZADD', home .. 'fingerprint:' .. fingerprint, score, id)
+end
+local function leave_fingerprint(home, id, stored)
+  if not stored then
+    return
+  end
+  local fingerprint = string.match(stored, '^%S+')
+  local set = home .. 'fingerprint:' .. fingerprint
+  if redis.call('ZREM', set, id) == 1 and redis.call('EXISTS', set) == 0 then
+    redis.call('HDEL', home .. 'fingerprints', fingerprint)
+  end
+end
+local FAILED_PARTS = { 'dead', 'cancelled', 'expired' }
+local function enter_failed(base, id, part, score, fingerprint)
+  redis.call('ZADD', base .. 'failed', score, id)
+  redis.call('ZADD', base .. part, score, id)
+  if fingerprint then
+    enter_fingerprint(base, id, score, fingerprint)
+  end
+end
+local function leave_failed(base, id)
+  local fingerprint = redis.call('HGET', base .. id, 'fingerprint')
+  if fingerprint then
+    leave_fingerprint(base, id, fingerprint)
+    redis.call('HDEL', base .. id, 'fingerprint')
+  end
+  for _, part in ipairs(FAILED_PARTS) do
+    redis.call('ZREM', base .. part, id)
+  end
+  return redis.call('ZREM', base .. 'failed', id) == 1
+end
+local REPEATS_WITHIN_MS = 20000
+local TRIM_AT_ONCE = 1000
+local trimmed, has_removed = {}, nil
+local function remember_removal(home, member, at)
+  local now = millis()
+  local oldest, set = now - REPEATS_WITHIN_MS, home .. 'recently-removed'
+  if at and at < oldest then
+    return
+  end
+  redis.call('ZADD', set, whole(math.min(at or now, now)), member)
+  if trimmed[home] then
+    return
+  end
+  trimmed[home] = true
+  local old = redis.call('ZRANGE', set, '-inf', '(' .. whole(oldest), 'BYSCORE', 'LIMIT', 0, TRIM_AT_ONCE)
+  if #old > 0 then
+    redis.call('ZREM', set, unpack(old))
+  end
+  redis.call('PEXPIRE', set, REPEATS_WITHIN_MS)
+end
+local function was_removed(task)
+  if has_removed == nil then
+    has_removed = redis.call('EXISTS', base .. 'recently-removed') == 1
+  end
+  if not has_removed then
+    return false, false
+  end
+  local member = task.id .. ' ' .. task.caller
+  if task.unique and redis.call('ZSCORE', base .. 'recently-removed', member .. ' r') then
+    return true, true
+  end
+  return redis.call('ZSCORE', base .. 'recently-removed', member), false
+end
+local function delete_keys(job)
+  local children = { job .. ':dependencies', job .. ':processed', job .. ':failed', job .. ':unsuccessful' }
+  return redis.call('DEL', job, job .. ':logs', unpack(children)) > 0
+end
+local function delete_job(base, id)
+  local job = base .. id
+  local enqueued_at, caller, replaced = unpack(redis.call('HMGET', job, 'timestamp', 'caller', 'replaced'))
+  if enqueued_at or redis.call('EXISTS', job) == 1 then
+    redis.call('HINCRBY', base .. 'totals', 'removed', 1)
+  end
+  if enqueued_at then
+    remember_removal(base, id .. ' ' .. (caller or '') .. (replaced and ' r' or ''), tonumber(enqueued_at) or 0)
+  end
+  return delete_keys(job)
+end
+local function release_parent(job, parent)
+  local dependencies = parent and parent .. ':dependencies'
+  if not parent or redis.call('SREM', dependencies, job) == 0 or redis.call('EXISTS', dependencies) == 1 then
+    return nil
+  end
+  local home, id = string.match(parent, '^(.*:)(.*)$')
+  if redis.call('ZREM', home .. 'waiting-children', id) == 0 then
+    return nil
+  end
+  return home, id
+end
+local function leave_parent(job, parent)
+  local home, id = release_parent(job, parent)
+  if home then
+    place_job(home, id, { priority = 0, to_head = true, from = 'waiting-children' })
+  end
+end
+local function remove_ended_task(base, status, id)
+  if status == 'completed' then
+    redis.call('ZREM', base .. 'completed', id)
+  else
+    leave_parent(base .. id, redis.call('HGET', base .. id, 'parentKey'))
+    leave_failed(base, id)
+  end
+  delete_job(base, id)
+end
+local function remove_ended(base, status, since, count, limit)
+  local set = base .. status
+  local old = since ~= '' and redis.call('ZRANGEBYSCORE', set, '-inf', '(' .. since, 'LIMIT', 0, limit) or {}
+  if count ~= '' and #old < limit then
+    local excess = math.min(redis.call('ZCARD', set) - count, limit)
+    if excess > #old then
+      old = redis.call('ZRANGE', set, 0, excess - 1)
+    end
+  end
+  for _, id in ipairs(old) do
+    remove_ended_task(base, status, id)
+  end
+  return #old
+end
+local TASK_OVERHEAD_BYTES = 512
+local function stored_bytes_of(job)
+  local at_end = redis.call('HGET', job, 'atEnd')
+  local bytes = redis.call('HSTRLEN', job, 'data') + TASK_OVERHEAD_BYTES
+  if at_end and string.sub(at_end, 1, 1) == '+' then
+    bytes = bytes + redis.call('HSTRLEN', job, 'followUps') + redis.call('HSTRLEN', job, 'compensations')
+  end
+  return bytes, at_end
+end
+local function charge(home, job, sign)
+  local bytes, at_end = stored_bytes_of(job)
+  redis.call('HINCRBY', home .. 'totals', 'bytes', sign * bytes)
+  if not at_end then
+    return false
+  end
+  local name = string.sub(at_end, 2)
+  if name ~= '' and redis.call('HINCRBY', home .. 'api-key-tasks', name, sign) <= 0 then
+    redis.call('HDEL', home .. 'api-key-tasks', name)
+  end
+  return string.sub(at_end, 1, 1) == '+'
+end
+local MAX_REMOVAL_EVENTS = '10000'
+local NEWEST_IN_LIST = 250
+local function is_locked(job, with_children)
+  if redis.call('EXISTS', job .. ':lock') == 1 then
+    return true
+  end
+  for _, child in ipairs(with_children and redis.call('SMEMBERS', job .. ':dependencies') or {}) do
+    if is_locked(child, true) then
+      return true
+    end
+  end
+  return false
+end
+local function leave_list(list, id)
+  local newest = redis.call('LPOS', list, id, 'MAXLEN', NEWEST_IN_LIST)
+  return redis.call('LREM', list, newest and 1 or -1, id) == 1
+end
+local function leave_lists(home, id)
+  local lane = home == base and redis.call('HGET', base .. id, 'lane')
+  if lane and leave_lane(lane, id) or leave_list(home .. 'wait', id) then
+    return 'wait'
+  end
+  if leave_list(home .. 'paused', id) then
+    return 'paused'
+  end
+  if not leave_list(home .. 'active', id) then
+    return 'unknown'
+  end
+  if lane then
+    give_back(lane)
+  end
+  return 'active'
+end
+local function leave_set(home, set, id)
+  if set == 'failed' then
+    return leave_failed(home, id)
+  end
+  if redis.call('ZREM', home .. set, id) == 0 then
+    return false
+  end
+  if set == 'delayed' then
+    redis.call('ZREM', home .. 'scheduled', id)
+    redis.call('ZREM', home .. 'retrying', id)
+  end
+  return true
+end
+local function leave_place(home, id)
+  for _, set in ipairs({ 'completed', 'waiting-children', 'delayed', 'failed', 'prioritized' }) do
+    if leave_set(home, set, id) then
+      return set
+    end
+  end
+  return leave_lists(home, id)
+end
+local function forget_deduplication(home, id)
+  local deduplication = redis.call('HGET', home .. id, 'deid')
+  if deduplication and redis.call('GET', home .. 'de:' .. deduplication) == id then
+    redis.call('DEL', home .. 'de:' .. deduplication, home .. 'dn:' .. deduplication)
+  end
+end
+local function delete_counted(home, id)
+  local job = home .. id
+  if home ~= base and not string.find(home, '^%b{}:[^:]+:$') then
+    return delete_keys(job)
+  end
+  local enqueued_at, ended_at = unpack(redis.call('HMGET', job, 'timestamp', 'finishedOn'))
+  if enqueued_at and not ended_at and charge(home, job, -1) then
+    write_outbox(home, id, 'removed')
+  end
+  return delete_job(home, id)
+end
+local function child_keys(job, mode)
+  local keys = {}
+  local function add(found)
+    for _, key in ipairs(found) do
+      keys[#keys + 1] = key
+    end
+  end
+  if not mode.is_unprocessed then
+    add(redis.call('HKEYS', job .. ':processed'))
+    add(redis.call('HKEYS', job .. ':failed'))
+    add(redis.call('ZRANGE', job .. ':unsuccessful', 0, -1))
+  end
+  add(redis.call('SMEMBERS', job .. ':dependencies'))
+  return keys
+end
+local remove_children
+local function remove_job(home, id, parent, mode)
+  local job = home .. id
+  if mode.is_unprocessed and (is_locked(job, false) or redis.call('ZSCORE', home .. 'failed', id)) then
+    return
+  end
+  leave_parent(job, parent or redis.call('HGET', job, 'parentKey'))
+  if mode.with_children then
+    remove_children(job, mode)
+  end
+  local place = leave_place(home, id)
+  forget_deduplication(home, id)
+  if delete_counted(home, id) then
+    local most = redis.call('HGET', home .. 'meta', 'opts.maxLenEvents') or MAX_REMOVAL_EVENTS
+    local event = { 'event', 'removed', 'jobId', id, 'prev', place }
+    redis.call('XADD', home .. 'events', 'MAXLEN', '~', most, '*', unpack(event))
+  end
+end
+function remove_children(job, mode)
+  for _, key in ipairs(child_keys(job, mode)) do
+    local home, id = string.match(key, '^(.*:)(.*)$')
+    remove_job(home, id, job, mode)
+  end
+end
+local function delete_in_bulk(id)
+  local job = base .. id
+  local home, parent = release_parent(job, redis.call('HGET', job, 'parentKey'))
+  if home == base then
+    delete_in_bulk(parent)
+  elseif home then
+    place_job(home, parent, { priority = 0, to_head = true, from = 'waiting-children' })
+  end
+  forget_deduplication(base, id)
+  delete_counted(base, id)
+end
+local function is_next_of_scheduler(id)
+  local scheduler = redis.call('HGET', base .. id, 'rjk')
+  local next_at = scheduler and redis.call('ZSCORE', base .. 'repeat', scheduler)
+  return next_at and id == 'repeat:' .. scheduler .. ':' .. next_at
+end
+local function forget_turns(base)
+  if redis.call('EXISTS', base .. 'waited-needs') == 1 then
+    for _, need in ipairs(redis.call('ZRANGE', base .. 'waited-needs', 0, -1)) do
+      redis.call('UNLINK', base .. 'need-waiters:' .. need)
+    end
+    redis.call('UNLINK', base .. 'waited-needs')
+  end
+  local turns, state = base .. 'turns', base .. 'turn-state'
+  redis.call('UNLINK', turns, state, base .. 'blocked-lanes', base .. 'lane-times', base .. 'key-passes')
+end
+local function drain_list(list)
+  local kept = {}
+  for _, id in ipairs(redis.call('LRANGE', list, 0, -1)) do
+    if is_next_of_scheduler(id) then
+      kept[#kept + 1] = id
+    else
+      delete_in_bulk(id)
+    end
+  end
+  redis.call('DEL', list)
+  for _, id in ipairs(kept) do
+    redis.call('RPUSH', list, id)
+  end
+end
+local function drain_set(set)
+  for _, id in ipairs(redis.call('ZRANGE', base .. set, 0, -1)) do
+    if not is_next_of_scheduler(id) then
+      leave_set(base, set, id)
+      delete_in_bulk(id)
+    end
+  end
+end
+drain_list(wait)
+drain_list(base .. 'paused')
+drain_set('prioritized')
+for _, name in ipairs(redis.call('ZRANGE', base .. 'lanes', 0, -1)) do
+  drain_list(lane_list(base, name))
+  drain_set('lane-priorities:' .. name)
+end
+redis.call('UNLINK', base .. 'lanes')
+forget_turns(base)
+if delayed == '1' then
+  drain_set('delayed')
+end
+`,
+})
+
+/**
  * Adds tasks from outboxes to one queue. Redis runs this script even if its memory is full, because each task takes the place of an entry
  * that takes as much memory.
  */
@@ -21873,6 +22680,1304 @@ for _, at in ipairs({ 0, -1 }) do
       return 1
     end
   end
+end
+return 0
+`,
+})
+
+/**
+ * Removes up to `count` jobs of a paused queue, wherever they are, and finally what BullMQ stores about the queue, in place of BullMQ's
+ * `obliterate`. What Bullpen stores stays, so that the totals say what has become of the tasks.
+ */
+export const obliterateQueueScript = luaScript<'meta', 'base' | 'count' | 'force', number>({
+  name: 'obliterate-queue',
+  keys: ['meta'],
+  args: ['base', 'count', 'force'],
+  lua: `#!lua flags=allow-oom
+local meta = KEYS[1]
+local base, count, force = ARGV[1], ARGV[2], ARGV[3]
+local function whole(number)
+  return string.format('%.0f', number)
+end
+local function micros()
+  local time = redis.call('TIME')
+  return time[1] * 1000000 + time[2]
+end
+local function millis()
+  return math.floor(micros() / 1000)
+end
+local function lane_name(field)
+  return string.match(field, ' (.*)$')
+end
+local function lane_weight(field)
+  return tonumber(string.match(field, '^%S+'))
+end
+local function split_lane(name)
+  if not string.find(name, '\\30', 1, true) then
+    return name, nil
+  end
+  return string.match(name, '^(.*)\\30([^\\30]*)$')
+end
+local function lane_list(base, name)
+  return base .. 'lane:' .. name
+end
+local function lane_priorities(base, name)
+  return base .. 'lane-priorities:' .. name
+end
+local function read_features()
+  local state, limits, capacities = base .. 'turn-state', base .. 'key-limits', base .. 'capacities'
+  return redis.call('EXISTS', state, limits, limits, capacities, capacities, capacities, capacities)
+end
+local function read_obstacles(features)
+  local wait, prioritized = base .. 'wait', base .. 'prioritized'
+  local throttles, times, passes = base .. 'key-throttles', base .. 'lane-times', base .. 'key-passes'
+  local present = redis.call(
+    'EXISTS',
+    throttles,
+    times,
+    passes,
+    wait,
+    wait,
+    wait,
+    wait,
+    prioritized,
+    prioritized,
+    prioritized,
+    prioritized
+  )
+  local obstacles = { has_limits = features % 4 >= 2, is_counted = features >= 2, has_others = present >= 4 }
+  if present % 4 > 0 then
+    obstacles.has_times = redis.call('EXISTS', throttles, times) > 0
+    obstacles.has_throttles = obstacles.has_times and redis.call('EXISTS', throttles) == 1
+    obstacles.has_key_passes = redis.call('EXISTS', passes) == 1
+  end
+  obstacles.limits_lanes = obstacles.is_counted or obstacles.has_throttles or obstacles.has_key_passes
+  return obstacles
+end
+local NEWEST_OF_LANE = 250
+local function note_left_lane(name, count)
+  redis.call('HINCRBY', base .. 'turn-state', 'waiting', -count)
+  if redis.call('EXISTS', lane_list(base, name), lane_priorities(base, name)) > 0 then
+    return
+  end
+  redis.call('ZREM', base .. 'lanes', name)
+  local pass = string.find(name, '\\30', 1, true) and redis.call('ZSCORE', base .. 'blocked-lanes', name)
+  if pass then
+    redis.call('ZREM', base .. 'blocked-lanes', name)
+    redis.call('ZREM', base .. 'lane-times', name)
+    redis.call('ZADD', base .. 'turns', pass, name)
+    redis.call('ZADD', base .. 'marker', '0', '0')
+  end
+end
+local function leave_lane(lane, id)
+  local name = lane_name(lane)
+  if redis.call('ZREM', lane_priorities(base, name), id) == 0 then
+    local list = lane_list(base, name)
+    local newest = redis.call('LPOS', list, id, 'MAXLEN', NEWEST_OF_LANE)
+    if redis.call('LREM', list, newest and 1 or -1, id) == 0 then
+      return false
+    end
+  end
+  note_left_lane(name, 1)
+  return true
+end
+local created_limited
+local function limited()
+  if created_limited then
+    return created_limited
+  end
+local function block_lane(name, pass)
+  redis.call('ZREM', base .. 'turns', name)
+  redis.call('ZADD', base .. 'blocked-lanes', pass, name)
+end
+local function resume_lane(name, pass)
+  redis.call('ZREM', base .. 'blocked-lanes', name)
+  local first = redis.call('ZRANGE', base .. 'turns', 0, 0, 'WITHSCORES')
+  local time = redis.call('HGET', base .. 'turn-state', 'time')
+  redis.call('ZADD', base .. 'turns', math.max(pass, first[2] or 0, time or 0), name)
+  if redis.call('ZSCORE', base .. 'lanes', name) then
+    redis.call('ZADD', base .. 'marker', '0', '0')
+  end
+end
+local function wake_lane(name, ticket)
+  if name and redis.call('ZREM', base .. 'blocked-lanes', name) == 1 then
+    redis.call('ZADD', base .. 'turns', ticket, name)
+    redis.call('ZADD', base .. 'marker', '0', '0')
+  end
+end
+local function wake_first(need)
+  local first, ticket = unpack(redis.call('ZRANGE', base .. 'need-waiters:' .. need, 0, 0, 'WITHSCORES'))
+  wake_lane(first, ticket)
+end
+local function key_need(key)
+  return 'key:' .. key .. '=1'
+end
+local function limits_of_key(key)
+  local own, default, own_rate, default_rate =
+    unpack(redis.call('HMGET', base .. 'key-limits', 'concurrency:' .. key, 'concurrency', 'rate:' .. key, 'rate'))
+  return tonumber(own or default), own_rate or default_rate, own, own_rate
+end
+local function active_of_key(key)
+  return tonumber(redis.call('ZSCORE', base .. 'active-by-key', key)) or 0
+end
+local function count_key(key, by)
+  local count = tonumber(redis.call('ZINCRBY', base .. 'active-by-key', by, key))
+  if count == 0 then
+    redis.call('ZREM', base .. 'active-by-key', key)
+  end
+  return count
+end
+local function open_rate(key, stored)
+  local max, per, burst = string.match(stored, '^(%d+)/(%d+)/(%d+)$')
+  local now, interval = micros() / 1000, per / max
+  local early = interval * (burst - 1)
+  local due = tonumber(redis.call('GET', base .. 'key-rate:' .. key)) or now
+  if due > now + early + interval + 1 then
+    due = now + early
+  end
+  return { key = key, now = now, interval = interval, early = early, due = due }
+end
+local function key_starts_at(key, rate, has_throttles)
+  local starts_at = rate and rate.due - rate.early > rate.now and math.ceil(rate.due - rate.early) or nil
+  local ends_at = has_throttles and tonumber(redis.call('ZSCORE', base .. 'key-throttles', key))
+  return ends_at and ends_at > math.max(micros() / 1000, starts_at or 0) and ends_at or starts_at
+end
+local function count_start(rate)
+  rate.due = math.max(rate.due, rate.now) + rate.interval
+  local life = math.max(1, math.ceil(rate.due - rate.now))
+  redis.call('SET', base .. 'key-rate:' .. rate.key, string.format('%.3f', rate.due), 'PX', life)
+end
+local created_limiters
+local function limiters()
+  if created_limiters then
+    return created_limiters
+  end
+  local function each_need(needs)
+    return string.gmatch(needs, '([^,]+)=(%d+)')
+  end
+  local function capacity_of(limiter)
+    return tonumber(redis.call('HGET', base .. 'capacities', limiter))
+  end
+  local function used_of(limiter)
+    return tonumber(redis.call('ZSCORE', base .. 'in-use', limiter)) or 0
+  end
+local function is_before(one, other)
+  for i = 1, math.min(#one, #other) do
+    local a, b = string.byte(one, i), string.byte(other, i)
+    if a ~= b then
+      return a < b
+    end
+  end
+  return #one < #other
+end
+local function first_waiter(limiter)
+  local capacity, first, ticket = capacity_of(limiter), nil, nil
+  local needs = redis.call('ZRANGEBYLEX', base .. 'waited-needs', '[' .. limiter .. '=', '(' .. limiter .. '>')
+  for _, need in ipairs(needs) do
+    if not capacity or tonumber(string.match(need, '%d+$')) <= capacity then
+      local lane, score = unpack(redis.call('ZRANGE', base .. 'need-waiters:' .. need, 0, 0, 'WITHSCORES'))
+      local at = tonumber(score)
+      if lane and (not first or at < ticket or at == ticket and is_before(lane, first)) then
+        first, ticket = lane, at
+      end
+    end
+  end
+  return first, ticket
+end
+local function wake(limiter)
+  wake_lane(first_waiter(limiter))
+end
+local function leave(name, need)
+  local waiters = base .. 'need-waiters:' .. need
+  if redis.call('ZREM', waiters, name) == 0 then
+    return false
+  end
+  if redis.call('EXISTS', waiters) == 0 then
+    redis.call('ZREM', base .. 'waited-needs', need)
+  end
+  return true
+end
+local function leave_key(name, key)
+  local has_left = leave(name, key_need(key))
+  if has_left then
+    wake_first(key_need(key))
+  end
+  return has_left
+end
+local function leave_waiters(name, key, needs, kept)
+  if redis.call('EXISTS', base .. 'waited-needs') == 0 then
+    return false
+  end
+  local has_left = false
+  for limiter, amount in each_need(needs) do
+    if limiter ~= kept and leave(name, limiter .. '=' .. amount) then
+      has_left = true
+      wake(limiter)
+    end
+  end
+  return kept ~= 'key' and leave_key(name, key) or has_left
+end
+local function wait_for(name, refused, pass, time)
+  for _, need in ipairs(refused) do
+    redis.call('ZADD', base .. 'need-waiters:' .. need, 'NX', pass, name)
+    redis.call('ZADD', base .. 'waited-needs', '0', need)
+  end
+  block_lane(name, pass)
+  local state = base .. 'turn-state'
+  if time and time > (tonumber(redis.call('HGET', state, 'time')) or -1) then
+    redis.call('HSET', state, 'time', time)
+  end
+end
+  local function refusals(name, key, needs, pass)
+    local refused, time = nil, pass
+    for limiter, amount in each_need(needs) do
+      local capacity, need = capacity_of(limiter), limiter .. '=' .. amount
+      if capacity and tonumber(amount) > capacity then
+        leave_waiters(name, key, needs, limiter)
+        return { need }
+      end
+      local first, ticket
+      if capacity then
+        first, ticket = first_waiter(limiter)
+      end
+      local is_behind = first and first ~= name and (ticket < pass or ticket == pass and is_before(first, name))
+      if is_behind or capacity and used_of(limiter) + amount > capacity then
+        refused = refused or {}
+        refused[#refused + 1] = need
+        time = first and math.min(time, ticket) or time
+      end
+    end
+    if refused then
+      leave_key(name, key)
+    end
+    return refused, time
+  end
+  local function is_full(needs)
+    for limiter, amount in each_need(needs) do
+      local capacity = capacity_of(limiter)
+      if capacity and used_of(limiter) + amount > capacity then
+        return true
+      end
+    end
+    return false
+  end
+  local function take(needs)
+    for limiter, amount in each_need(needs) do
+      if string.sub(limiter, 1, 8) ~= 'service:' and redis.call('HEXISTS', base .. 'capacities', limiter) == 1 then
+        redis.call('ZINCRBY', base .. 'in-use', amount, limiter)
+      end
+    end
+  end
+  local function give_back(needs)
+    for limiter, amount in each_need(needs) do
+      local left = redis.call('ZADD', base .. 'in-use', 'XX', 'INCR', '-' .. amount, limiter)
+      if left then
+        if tonumber(left) <= 0 then
+          redis.call('ZREM', base .. 'in-use', limiter)
+        end
+        wake(limiter)
+      end
+    end
+  end
+  created_limiters = {
+    refusals = refusals,
+    wait_for = wait_for,
+    leave_waiters = leave_waiters,
+    is_full = is_full,
+    take = take,
+    give_back = give_back,
+    wake = wake,
+    each_need = each_need,
+  }
+  return created_limiters
+end
+local function resume_key(key)
+  local pass = redis.call('ZSCORE', base .. 'blocked-lanes', key)
+  if pass and not redis.call('ZSCORE', base .. 'lane-times', key) then
+    resume_lane(key, pass)
+  end
+  wake_first(key_need(key))
+end
+local function hold_places(id)
+  local lane = redis.call('HGET', base .. id, 'lane')
+  if not lane then
+    return
+  end
+  local key, needs = split_lane(lane_name(lane))
+  if key ~= '' and redis.call('EXISTS', base .. 'key-limits') == 1 then
+    count_key(key, 1)
+  end
+  if needs then
+    limiters().take(needs)
+  end
+end
+local function give_back_places(key, needs, has_limits)
+  local left = key ~= '' and has_limits and redis.call('ZADD', base .. 'active-by-key', 'XX', 'INCR', '-1', key)
+  if left then
+    if tonumber(left) <= 0 then
+      redis.call('ZREM', base .. 'active-by-key', key)
+    end
+    if redis.call('EXISTS', base .. 'blocked-lanes', base .. 'waited-needs') > 0 then
+      resume_key(key)
+    end
+  end
+  if needs then
+    limiters().give_back(needs)
+  end
+end
+local created_gates
+local function gates()
+  if created_gates then
+    return created_gates
+  end
+  local KIND = 'service:'
+  local ENTRY = '\\30' .. KIND
+  local now, noted, set_gate = millis(), {}, nil
+local BUCKETS, OPEN_JITTER, ROUNDING = 10, 0.1, 1e-9
+local function new_breaker(now)
+  return { state = 'closed', mode = 'auto', generation = 0, since = now, buckets = {} }
+end
+local function next_breaker(breaker, state, now)
+  return { state = state, mode = breaker.mode, generation = breaker.generation + 1, since = now }
+end
+local function half_opened(breaker, at)
+  local after = next_breaker(breaker, 'half_open', at)
+  after.from, after.openings = after.generation, breaker.openings
+  after.started, after['until'], after.succeeded = 0, 'none', 0
+  return after
+end
+local function closed(breaker, now)
+  local after = next_breaker(breaker, 'closed', now)
+  after.buckets = {}
+  return after
+end
+local function open_ms(openings, settings)
+  return math.min(settings.openMs * 2 ^ (openings - 1), settings.maxOpenMs)
+end
+local function opened(breaker, openings, now, settings, random)
+  local after = next_breaker(breaker, 'open', now)
+  after['until'] = now + math.ceil(open_ms(openings, settings) * (1 + OPEN_JITTER * random))
+  after.openings = openings
+  return after
+end
+local function has_passed(ends_at, now, settings)
+  return ends_at <= now or ends_at - now > settings.maxOpenMs * (1 + OPEN_JITTER) + 1
+end
+local function advance(breaker, now, settings)
+  local ends_at = breaker['until']
+  if not ends_at or ends_at == 'none' or not has_passed(ends_at, now, settings) then
+    return breaker
+  end
+  if breaker.state == 'open' then
+    return half_opened(breaker, math.min(ends_at, now))
+  end
+  breaker.generation, breaker.started, breaker['until'] = breaker.generation + 1, 0, 'none'
+  return breaker
+end
+local function breaker_starts_at(breaker, now, settings)
+  local current = advance(breaker, now, settings)
+  local is_probed = current.state == 'half_open' and current.started < settings.probes
+  return (current.state == 'closed' or is_probed) and now or current['until']
+end
+local function admit_start(breaker, now, settings)
+  local current = advance(breaker, now, settings)
+  if current.state == 'half_open' then
+    if current['until'] == 'none' then
+      current['until'] = now + open_ms(current.openings, settings)
+    end
+    current.started = current.started + 1
+  end
+  return current
+end
+local function count_call(breaker, call, now, settings)
+  local length = math.ceil(settings.windowMs / BUCKETS)
+  local current = math.floor(now / length) * length
+  local name = string.format('%.0f', current)
+  local own = breaker.buckets[name] or { 0, 0, 0 }
+  local kept, calls, failures, slow = {}, 0, 0, 0
+  kept[name] = { own[1] + 1, own[2] + (call.failed and 1 or 0), own[3] + (call.slow and 1 or 0) }
+  for at, bucket in pairs(breaker.buckets) do
+    local is_in_window = tonumber(at) <= current and tonumber(at) > current - BUCKETS * length
+    kept[at] = kept[at] or is_in_window and bucket or nil
+  end
+  for _, bucket in pairs(kept) do
+    calls, failures, slow = calls + bucket[1], failures + bucket[2], slow + bucket[3]
+  end
+  breaker.buckets = kept
+  return calls >= settings.minimumCalls
+    and (failures / calls >= settings.failureRate - ROUNDING or slow / calls >= settings.slowCallRate - ROUNDING)
+end
+local function record_call(breaker, call, now, settings, random)
+  if breaker.state == 'closed' and call.generation == breaker.generation then
+    local is_exceeded = count_call(breaker, call, now, settings)
+    return is_exceeded and breaker.mode == 'auto' and opened(breaker, 1, now, settings, random) or breaker
+  end
+  if breaker.state ~= 'half_open' or call.generation < breaker.from then
+    return nil
+  end
+  if call.failed or call.slow then
+    return opened(breaker, breaker.openings + 1, now, settings, random)
+  end
+  breaker.succeeded = breaker.succeeded + 1
+  return breaker.succeeded >= settings.probes and closed(breaker, now) or breaker
+end
+local function with_mode(breaker, mode, now)
+  breaker.mode = mode
+  if mode == 'open' then
+    local after = next_breaker(breaker, 'open', now)
+    after['until'], after.openings = 'none', breaker.openings or 1
+    return after
+  end
+  if mode == 'closed' then
+    return breaker.state == 'closed' and breaker or closed(breaker, now)
+  end
+  return breaker.state == 'open' and half_opened(breaker, now) or breaker
+end
+local function read_breaker(service)
+  local stored = redis.call('HGET', base .. 'breakers', service)
+  return stored and cjson.decode(stored)
+end
+local function store_breaker(service, stored)
+  redis.call('HSET', base .. 'breakers', service, cjson.encode(stored))
+end
+local function write_breaker(service, stored)
+  store_breaker(service, stored)
+  set_gate(service, breaker_starts_at(stored.breaker, now, stored.settings))
+end
+local function define_breaker(service, settings)
+  local stored = read_breaker(service) or { breaker = new_breaker(now) }
+  stored.settings = cjson.decode(settings)
+  write_breaker(service, stored)
+end
+local function set_breaker(service, mode, by, settings)
+  local stored = read_breaker(service) or { breaker = new_breaker(now), settings = cjson.decode(settings) }
+  if stored.breaker.mode ~= mode then
+    local after = with_mode(stored.breaker, mode, now)
+    write_breaker(service, { breaker = after, settings = stored.settings, setBy = { by = by, at = now } })
+  end
+end
+local function remove_breaker(service)
+  redis.call('HDEL', base .. 'breakers', service)
+  set_gate(service, now)
+end
+local function refresh_breaker(service)
+  local stored = read_breaker(service)
+  set_gate(service, stored and breaker_starts_at(stored.breaker, now, stored.settings) or now)
+end
+local function admit_to(service)
+  local stored = read_breaker(service)
+  if not stored then
+    return 0
+  end
+  stored.breaker = admit_start(stored.breaker, now, stored.settings)
+  if stored.breaker.state == 'half_open' then
+    write_breaker(service, stored)
+  end
+  return stored.breaker.generation
+end
+local function record_breaker_call(service, call, random)
+  local stored = read_breaker(service)
+  local was_closed = stored and stored.breaker.state == 'closed'
+  local after = stored and record_call(stored.breaker, call, now, stored.settings, random)
+  if not after then
+    return
+  end
+  stored.breaker = after
+  if was_closed and after.state == 'closed' then
+    store_breaker(service, stored)
+  else
+    write_breaker(service, stored)
+  end
+end
+  local function wake_held_up(limiter)
+    for _, need in ipairs(redis.call('ZRANGEBYLEX', base .. 'waited-needs', '[permits:', '+')) do
+      local first = redis.call('ZRANGE', base .. 'need-waiters:' .. need, 0, 0)[1]
+      if first and string.find(first, limiter .. '=', 1, true) then
+        wake_first(need)
+      end
+    end
+  end
+  function set_gate(service, starts_at)
+    local times, limiter = base .. 'lane-times', KIND .. service
+    local has_lanes = redis.call('EXISTS', base .. 'turn-state') == 1
+    if starts_at == now then
+      if redis.call('HDEL', base .. 'capacities', limiter) == 1 and has_lanes then
+        redis.call('ZADD', times, whole(now), ENTRY .. service)
+        redis.call('ZADD', base .. 'marker', '0', '0')
+      end
+      return
+    end
+    if redis.call('HSET', base .. 'capacities', limiter, '0') == 1 then
+      wake_held_up(limiter)
+    end
+    if starts_at == 'none' then
+      redis.call('ZREM', times, ENTRY .. service)
+    elseif has_lanes then
+      redis.call('ZADD', times, whole(starts_at), ENTRY .. service)
+      redis.call('ZADD', base .. 'marker', 'LT', whole(starts_at), '1')
+    end
+  end
+  local function admit(id, needs)
+    local admitted = {}
+    for service in string.gmatch(needs, KIND .. '([^=]+)=') do
+      admitted[service] = admit_to(service)
+    end
+    if next(admitted) then
+      redis.call('HSET', base .. id, 'admitted', cjson.encode(admitted))
+    end
+  end
+  local function count_calls(id, calls)
+    local admitted = cjson.decode(redis.call('HGET', base .. id, 'admitted') or '{}')
+    for _, each in ipairs(cjson.decode(calls)) do
+      local service, failed, slow, random = unpack(each)
+      if admitted[service] then
+        local call = { generation = admitted[service], failed = failed, slow = slow }
+        record_breaker_call(service, call, random)
+      end
+    end
+  end
+  local function note(need)
+    local service = string.match(need, '^' .. KIND .. '(.*)=')
+    if service and not redis.call('ZSCORE', base .. 'lane-times', ENTRY .. service) then
+      refresh_breaker(service)
+    end
+  end
+  local function note_closed(needs)
+    for need in string.gmatch(needs, KIND .. '[^,]+') do
+      if not noted[need] and redis.call('HEXISTS', base .. 'capacities', string.match(need, '^[^=]+')) == 1 then
+        note(need)
+      end
+      noted[need] = true
+    end
+  end
+  local function resume(entry, most)
+    local service = string.match(entry, '^' .. ENTRY .. '([^=]*)$')
+    if not service then
+      return
+    end
+    refresh_breaker(service)
+    if redis.call('HEXISTS', base .. 'capacities', KIND .. service) == 1 then
+      return
+    end
+    local need = KIND .. service .. '=1'
+    local lanes = redis.call('ZPOPMIN', base .. 'need-waiters:' .. need, most)
+    for i = 1, #lanes, 2 do
+      local pass = redis.call('ZSCORE', base .. 'blocked-lanes', lanes[i])
+      if pass then
+        resume_lane(lanes[i], pass)
+      end
+    end
+    if redis.call('EXISTS', base .. 'need-waiters:' .. need) == 1 then
+      redis.call('ZADD', base .. 'lane-times', whole(now), entry)
+      redis.call('ZADD', base .. 'marker', '0', '0')
+    else
+      redis.call('ZREM', base .. 'lane-times', entry)
+      redis.call('ZREM', base .. 'waited-needs', need)
+    end
+  end
+  created_gates = {
+    define = define_breaker,
+    set = set_breaker,
+    remove = remove_breaker,
+    admit = admit,
+    count_calls = count_calls,
+    note = note,
+    note_closed = note_closed,
+    resume = resume,
+  }
+  return created_gates
+end
+local function read_lane(name, obstacles)
+  local key, needs = split_lane(name)
+  local lane = { name = name, key = key, needs = needs }
+  if obstacles.has_limits and key ~= '' then
+    local limit, rate = limits_of_key(key)
+    lane.limit, lane.rate = limit, rate and open_rate(key, rate) or nil
+  end
+  lane.starts_at = key_starts_at(key, lane.rate, obstacles.has_throttles)
+  return lane
+end
+local function open_turn(name, pass, obstacles)
+  local turn = read_lane(name, obstacles)
+  turn.pass = pass
+  if obstacles.has_limits and turn.key ~= '' and not turn.starts_at then
+    turn.active = count_key(turn.key, 1)
+  end
+  turn.is_limited = turn.needs and (obstacles.is_counted or redis.call('EXISTS', base .. 'waited-needs') == 1)
+  return turn
+end
+local function wait_for_key(turn, pass, time)
+  local name, starts_at = turn.name, turn.starts_at
+  if turn.is_limited and not starts_at then
+    return limiters().wait_for(name, { key_need(turn.key) }, pass, time)
+  end
+  block_lane(name, pass)
+  redis.call('HSET', base .. 'turn-state', 'time', time or pass)
+  if starts_at then
+    redis.call('ZADD', base .. 'lane-times', whole(starts_at), name)
+  end
+end
+local function holds_up(turn)
+  local name, key, needs, pass = turn.name, turn.key, turn.needs, turn.pass
+  local is_at_limit = turn.starts_at or turn.limit and turn.active > turn.limit
+  if turn.is_limited and not redis.call('ZSCORE', base .. 'lanes', name) then
+    return false
+  end
+  if is_at_limit then
+    if turn.is_limited then
+      limiters().leave_waiters(name, key, needs, not turn.starts_at and 'key' or nil)
+    end
+    wait_for_key(turn, pass, nil)
+    return true
+  end
+  local refused, time
+  if turn.is_limited then
+    refused, time = limiters().refusals(name, key, needs, pass)
+  end
+  if refused then
+    limiters().wait_for(name, refused, pass, time)
+    if string.find(refused[1], '^service:') then
+      gates().note(refused[1])
+    end
+  end
+  return refused ~= nil
+end
+local function reached_pass(turn)
+  local name, pass = turn.name, turn.pass
+  if not turn.is_limited or redis.call('EXISTS', base .. 'waited-needs') == 0 then
+    return pass
+  end
+  local other = redis.call('ZRANGE', base .. 'turns', 1, 1, 'WITHSCORES')
+  local time = math.max(other[2] or 0, redis.call('HGET', base .. 'turn-state', 'time') or 0)
+  return limiters().leave_waiters(name, turn.key, turn.needs) and math.max(pass, time) or pass
+end
+local function end_turn(turn, id, lane, obstacles)
+  local name, key, needs, passes = turn.name, turn.key, turn.needs, base .. 'key-passes'
+  local pass = reached_pass(turn)
+  local key_pass = obstacles.has_key_passes and tonumber(redis.call('ZSCORE', passes, key)) or nil
+  local next_pass = math.max(pass, key_pass or pass) + 1 / lane_weight(lane)
+  if key_pass or needs then
+    redis.call('ZADD', passes, next_pass, key)
+  end
+  if turn.rate then
+    count_start(turn.rate)
+    turn.starts_at = key_starts_at(key, turn.rate, false)
+  end
+  if turn.is_limited then
+    limiters().take(needs)
+  end
+  if needs and string.find(needs, 'service:', 1, true) then
+    gates().admit(id, needs)
+  end
+  if turn.starts_at or turn.limit and turn.active >= turn.limit then
+    wait_for_key(turn, next_pass, pass)
+    return false
+  end
+  redis.call('ZADD', base .. 'turns', next_pass, name)
+  local has_tasks = turn.is_limited and redis.call('ZSCORE', base .. 'lanes', name)
+  local refused = has_tasks and limiters().refusals(name, key, needs, next_pass)
+  if refused then
+    limiters().wait_for(name, refused, next_pass, pass)
+  end
+  return not refused
+end
+local function end_idle_turn(turn, is_empty)
+  if is_empty and turn.is_limited then
+    limiters().leave_waiters(turn.name, turn.key, turn.needs)
+  end
+  if is_empty and turn.needs then
+    redis.call('ZREMRANGEBYSCORE', base .. 'key-passes', '-inf', turn.pass)
+  end
+  if turn.active then
+    count_key(turn.key, -1)
+  end
+end
+local RESUMED_AT_ONCE = 32
+local function resume_due(now)
+  local times = base .. 'lane-times'
+  for _, name in ipairs(redis.call('ZRANGEBYSCORE', times, '-inf', now, 'LIMIT', 0, RESUMED_AT_ONCE)) do
+    redis.call('ZREM', times, name)
+    local pass = redis.call('ZSCORE', base .. 'blocked-lanes', name)
+    if pass then
+      resume_lane(name, pass)
+    end
+    if string.find(name, '^\\30service:') then
+      gates().resume(name, RESUMED_AT_ONCE)
+    end
+  end
+end
+local function begin_again()
+  local turns, blocked = base .. 'turns', base .. 'blocked-lanes'
+  for _, need in ipairs(redis.call('ZRANGE', base .. 'waited-needs', 0, -1)) do
+    redis.call('ZDIFFSTORE', blocked, '2', blocked, base .. 'need-waiters:' .. need)
+    redis.call('UNLINK', base .. 'need-waiters:' .. need)
+  end
+  redis.call('UNLINK', base .. 'waited-needs', base .. 'key-passes')
+  redis.call('ZUNIONSTORE', blocked, '1', blocked, 'WEIGHTS', '0')
+  redis.call('ZDIFFSTORE', turns, '2', base .. 'lanes', blocked)
+  redis.call('ZUNIONSTORE', turns, '1', turns, 'WEIGHTS', '0')
+  redis.call('HDEL', base .. 'turn-state', 'pass', 'time')
+end
+local function return_stray(id, lane, is_others_turn)
+local JOINS_BEHIND = 0.125
+local LANE_PRIORITY_STEP = 0x100000000
+local function join_turns(name)
+  local first = redis.call('ZRANGE', base .. 'turns', 0, 0, 'WITHSCORES')
+  local time, others = unpack(redis.call('HMGET', base .. 'turn-state', 'time', 'pass'))
+  local pass = (first[2] or time) and math.max(first[2] or 0, time or 0) + JOINS_BEHIND or others or 0
+  redis.call('ZADD', base .. 'turns', 'NX', pass, name)
+end
+local function enter_lane(lane, id, priority, to_head)
+  local name, state, was_empty = lane_name(lane), base .. 'turn-state', false
+  local list, priorities = lane_list(base, name), lane_priorities(base, name)
+  if priority > 0 then
+    was_empty = redis.call('EXISTS', list, priorities) == 0
+    local order = to_head and 0 or redis.call('HINCRBY', state, 'order', 1) % LANE_PRIORITY_STEP
+    redis.call('ZADD', priorities, whole(priority * LANE_PRIORITY_STEP + order), id)
+  else
+    was_empty = redis.call(to_head and 'RPUSH' or 'LPUSH', list, id) == 1 and redis.call('EXISTS', priorities) == 0
+  end
+  redis.call('HINCRBY', state, 'waiting', 1)
+  if not was_empty then
+    return false
+  end
+  redis.call('ZADD', base .. 'lanes', redis.call('HINCRBY', state, 'order', 1), name)
+  if redis.call('ZSCORE', base .. 'blocked-lanes', name) then
+    return redis.call('ZSCORE', base .. 'lane-times', name) and true or false
+  end
+  join_turns(name)
+  return true
+end
+  redis.call('LPOP', base .. 'active')
+  if is_others_turn then
+    redis.call('HINCRBYFLOAT', base .. 'turn-state', 'pass', '-1')
+  end
+  enter_lane(lane, id, 0, true)
+end
+  created_limited = {
+    hold_places = hold_places,
+    give_back_places = give_back_places,
+    open_turn = open_turn,
+    holds_up = holds_up,
+    end_turn = end_turn,
+    end_idle_turn = end_idle_turn,
+    resume_due = resume_due,
+    begin_again = begin_again,
+    return_stray = return_stray,
+  }
+  return created_limited
+end
+local function give_back(lane)
+  local key, needs = split_lane(lane_name(lane))
+  local features = read_features()
+  local has_limits = features % 4 >= 2
+  if needs or has_limits and key ~= '' then
+    limited().give_back_places(key, needs, has_limits)
+  end
+  return not needs and features or nil
+end
+local MAX_OUTBOX_ENTRIES, MAX_OUTBOX_BYTES = 10000, 33554432
+local CLOSED_BY_OUTBOX = 'outbox'
+local END_LETTERS = { completed = 'c', dead = 'd', cancelled = 'x', expired = 'e', removed = 'r' }
+local NEXT, HANDLER_SLOT, OWN_COMPENSATION_SLOT = 'n', 'h', 'c'
+local function is_released(letter, status)
+  if letter == 's' then
+    return status == 'completed'
+  end
+  return letter == 'e' and status ~= 'removed' or letter == 'f' and (status == 'dead' or status == 'expired')
+end
+local function write_outbox(home, id, status, result, own)
+  local job, outbox = home .. id, home .. 'outbox'
+  local lines, compensations, enqueued_at, group, compensated =
+    unpack(redis.call('HMGET', job, 'followUps', 'compensations', 'timestamp', 'group', 'compensated'))
+  own = own or ''
+  local bytes, is_unkept, head = 0, false, nil
+  local function write(entry)
+    redis.call('XADD', outbox, '*', 'e', entry)
+    bytes = bytes + #entry
+  end
+  local function add(slot, template)
+    write(head .. slot .. ' ' .. template)
+  end
+  local function add_chain(slot, templates)
+    local last = table.remove(templates)
+    local others = #templates > 0 and '\\n' .. NEXT .. table.concat(templates, '\\n' .. NEXT) or ''
+    add(slot, last .. others)
+  end
+  if group then
+    local run = string.match(group, '^run%-%S+') or string.match(group, '^reduce%-%S+')
+    local passes_on = run and status == 'completed' and result
+    is_unkept = passes_on
+      or run and status == 'cancelled' and redis.call('EXISTS', home .. 'cancelled-group:' .. run) == 1
+    write('g ' .. group .. ' ' .. END_LETTERS[status] .. (passes_on and '\\n' .. result or ''))
+  end
+  if lines or compensations or own ~= '' then
+    head = 't ' .. id .. ' ' .. enqueued_at .. ' ' .. redis.call('HINCRBY', job, 'ends', 1) .. ' '
+  end
+  local kept, next_ones = {}, {}
+  for letter, identity, template in string.gmatch(lines or '', '(%a)([^{\\n]*)({[^\\n]+)') do
+    if letter == NEXT then
+      next_ones[#next_ones + 1] = template
+    else
+      kept[#kept + 1] = letter .. identity .. template
+      if is_released(letter, status) then
+        add(letter .. #kept, template)
+      end
+    end
+  end
+  local number = 0
+  for template in string.gmatch(own, '%a([^\\n]+)') do
+    number = number + 1
+    add(HANDLER_SLOT .. number, template)
+  end
+  if #next_ones > 0 then
+    add_chain(NEXT, next_ones)
+  end
+  if compensations and status ~= 'completed' then
+    local templates = {}
+    for template in string.gmatch(compensations, '%S+ ([^\\n]+)') do
+      templates[#templates + 1] = template
+    end
+    add_chain(OWN_COMPENSATION_SLOT, templates)
+    redis.call('HSET', job, 'compensated', whole(millis()))
+  end
+  if compensations then
+    redis.call('HDEL', job, 'compensations')
+  end
+  if compensated and status == 'completed' then
+    redis.call('HDEL', job, 'compensated')
+  end
+  if lines and (status ~= 'dead' or #kept == 0) then
+    redis.call('HDEL', job, 'followUps')
+  elseif #next_ones > 0 then
+    redis.call('HSET', job, 'followUps', table.concat(kept, '\\n'))
+  end
+  if bytes == 0 then
+    return is_unkept
+  end
+  local total = redis.call('HINCRBY', home .. 'totals', 'outboxBytes', bytes)
+  if total >= MAX_OUTBOX_BYTES or redis.call('XLEN', outbox) >= MAX_OUTBOX_ENTRIES then
+    if redis.call('HSETNX', home .. 'meta', 'paused', CLOSED_BY_OUTBOX) == 1 then
+      redis.call('DEL', home .. 'marker')
+    end
+  end
+  return is_unkept
+end
+local JOB_DUE_STEP, JOB_PRIORITY_STEP = 0x1000, 0x100000000
+local function delay_job(home, id, due, part)
+  local least, most = due * JOB_DUE_STEP, (due + 1) * JOB_DUE_STEP - 1
+  local last = redis.call('ZREVRANGEBYSCORE', home .. 'delayed', whole(most), whole(least), 'WITHSCORES', 'LIMIT', 0, 1)
+  local score = whole(last[2] and math.min(last[2] + 1, most) or least)
+  redis.call('ZADD', home .. 'delayed', score, id)
+  if part then
+    redis.call('ZADD', home .. part, score, id)
+  end
+  redis.call('XADD', home .. 'events', '*', 'event', 'delayed', 'jobId', id, 'delay', whole(due))
+  local next_due = math.floor(redis.call('ZRANGE', home .. 'delayed', 0, 0, 'WITHSCORES')[2] / JOB_DUE_STEP)
+  local lane_time = redis.call('ZRANGE', home .. 'lane-times', 0, 0, 'WITHSCORES')[2]
+  redis.call('ZADD', home .. 'marker', whole(math.min(next_due, lane_time or next_due)), '1')
+end
+local function may_start_job(home)
+  local paused, concurrency = unpack(redis.call('HMGET', home .. 'meta', 'paused', 'concurrency'))
+  return not paused and not (concurrency and redis.call('LLEN', home .. 'active') >= tonumber(concurrency))
+end
+local function place_job(home, id, job)
+  if job.due then
+    return delay_job(home, id, job.due, job.part)
+  end
+  if job.priority > 0 then
+    local order = redis.call('INCR', home .. 'pc') % JOB_PRIORITY_STEP
+    redis.call('ZADD', home .. 'prioritized', whole(job.priority * JOB_PRIORITY_STEP + order), id)
+  else
+    redis.call(job.to_head and 'RPUSH' or 'LPUSH', home .. 'wait', id)
+  end
+  if may_start_job(home) then
+    redis.call('ZADD', home .. 'marker', '0', '0')
+  end
+  local from = job.from and { 'prev', job.from } or {}
+  redis.call('XADD', home .. 'events', '*', 'event', 'waiting', 'jobId', id, unpack(from))
+end
+local MAX_FINGERPRINTS = 1000
+local OTHER = '{"state":"","code":"other","message":"errors after the first 1000 kinds"}'
+local function enter_fingerprint(home, id, score, given)
+  local fingerprint, rest, info = string.match(given, '^(%S+)([^\\n]*)\\n(.*)$')
+  local infos = home .. 'fingerprints'
+  if redis.call('HEXISTS', infos, fingerprint) == 0 then
+    if redis.call('HLEN', infos) >= MAX_FINGERPRINTS then
+      fingerprint = 'other'
+      redis.call('HSETNX', infos, fingerprint, OTHER)
+    else
+      redis.call('HSET', infos, fingerprint, info)
+      redis.call('RPUSH', home .. 'new-fingerprints', fingerprint)
+      redis.call('LTRIM', home .. 'new-fingerprints', -MAX_FINGERPRINTS, -1)
+    end
+  end
+  redis.call('HSET', home .. id, 'fingerprint', fingerprint .. rest)
+  redis.call('ZADD', home .. 'fingerprint:' .. fingerprint, score, id)
+end
+local function leave_fingerprint(home, id, stored)
+  if not stored then
+    return
+  end
+  local fingerprint = string.match(stored, '^%S+')
+  local set = home .. 'fingerprint:' .. fingerprint
+  if redis.call('ZREM', set, id) == 1 and redis.call('EXISTS', set) == 0 then
+    redis.call('HDEL', home .. 'fingerprints', fingerprint)
+  end
+end
+local FAILED_PARTS = { 'dead', 'cancelled', 'expired' }
+local function enter_failed(base, id, part, score, fingerprint)
+  redis.call('ZADD', base .. 'failed', score, id)
+  redis.call('ZADD', base .. part, score, id)
+  if fingerprint then
+    enter_fingerprint(base, id, score, fingerprint)
+  end
+end
+local function leave_failed(base, id)
+  local fingerprint = redis.call('HGET', base .. id, 'fingerprint')
+  if fingerprint then
+    leave_fingerprint(base, id, fingerprint)
+    redis.call('HDEL', base .. id, 'fingerprint')
+  end
+  for _, part in ipairs(FAILED_PARTS) do
+    redis.call('ZREM', base .. part, id)
+  end
+  return redis.call('ZREM', base .. 'failed', id) == 1
+end
+local REPEATS_WITHIN_MS = 20000
+local TRIM_AT_ONCE = 1000
+local trimmed, has_removed = {}, nil
+local function remember_removal(home, member, at)
+  local now = millis()
+  local oldest, set = now - REPEATS_WITHIN_MS, home .. 'recently-removed'
+  if at and at < oldest then
+    return
+  end
+  redis.call('ZADD', set, whole(math.min(at or now, now)), member)
+  if trimmed[home] then
+    return
+  end
+  trimmed[home] = true
+  local old = redis.call('ZRANGE', set, '-inf', '(' .. whole(oldest), 'BYSCORE', 'LIMIT', 0, TRIM_AT_ONCE)
+  if #old > 0 then
+    redis.call('ZREM', set, unpack(old))
+  end
+  redis.call('PEXPIRE', set, REPEATS_WITHIN_MS)
+end
+local function was_removed(task)
+  if has_removed == nil then
+    has_removed = redis.call('EXISTS', base .. 'recently-removed') == 1
+  end
+  if not has_removed then
+    return false, false
+  end
+  local member = task.id .. ' ' .. task.caller
+  if task.unique and redis.call('ZSCORE', base .. 'recently-removed', member .. ' r') then
+    return true, true
+  end
+  return redis.call('ZSCORE', base .. 'recently-removed', member), false
+end
+local function delete_keys(job)
+  local children = { job .. ':dependencies', job .. ':processed', job .. ':failed', job .. ':unsuccessful' }
+  return redis.call('DEL', job, job .. ':logs', unpack(children)) > 0
+end
+local function delete_job(base, id)
+  local job = base .. id
+  local enqueued_at, caller, replaced = unpack(redis.call('HMGET', job, 'timestamp', 'caller', 'replaced'))
+  if enqueued_at or redis.call('EXISTS', job) == 1 then
+    redis.call('HINCRBY', base .. 'totals', 'removed', 1)
+  end
+  if enqueued_at then
+    remember_removal(base, id .. ' ' .. (caller or '') .. (replaced and ' r' or ''), tonumber(enqueued_at) or 0)
+  end
+  return delete_keys(job)
+end
+local function release_parent(job, parent)
+  local dependencies = parent and parent .. ':dependencies'
+  if not parent or redis.call('SREM', dependencies, job) == 0 or redis.call('EXISTS', dependencies) == 1 then
+    return nil
+  end
+  local home, id = string.match(parent, '^(.*:)(.*)$')
+  if redis.call('ZREM', home .. 'waiting-children', id) == 0 then
+    return nil
+  end
+  return home, id
+end
+local function leave_parent(job, parent)
+  local home, id = release_parent(job, parent)
+  if home then
+    place_job(home, id, { priority = 0, to_head = true, from = 'waiting-children' })
+  end
+end
+local function remove_ended_task(base, status, id)
+  if status == 'completed' then
+    redis.call('ZREM', base .. 'completed', id)
+  else
+    leave_parent(base .. id, redis.call('HGET', base .. id, 'parentKey'))
+    leave_failed(base, id)
+  end
+  delete_job(base, id)
+end
+local function remove_ended(base, status, since, count, limit)
+  local set = base .. status
+  local old = since ~= '' and redis.call('ZRANGEBYSCORE', set, '-inf', '(' .. since, 'LIMIT', 0, limit) or {}
+  if count ~= '' and #old < limit then
+    local excess = math.min(redis.call('ZCARD', set) - count, limit)
+    if excess > #old then
+      old = redis.call('ZRANGE', set, 0, excess - 1)
+    end
+  end
+  for _, id in ipairs(old) do
+    remove_ended_task(base, status, id)
+  end
+  return #old
+end
+local TASK_OVERHEAD_BYTES = 512
+local function stored_bytes_of(job)
+  local at_end = redis.call('HGET', job, 'atEnd')
+  local bytes = redis.call('HSTRLEN', job, 'data') + TASK_OVERHEAD_BYTES
+  if at_end and string.sub(at_end, 1, 1) == '+' then
+    bytes = bytes + redis.call('HSTRLEN', job, 'followUps') + redis.call('HSTRLEN', job, 'compensations')
+  end
+  return bytes, at_end
+end
+local function charge(home, job, sign)
+  local bytes, at_end = stored_bytes_of(job)
+  redis.call('HINCRBY', home .. 'totals', 'bytes', sign * bytes)
+  if not at_end then
+    return false
+  end
+  local name = string.sub(at_end, 2)
+  if name ~= '' and redis.call('HINCRBY', home .. 'api-key-tasks', name, sign) <= 0 then
+    redis.call('HDEL', home .. 'api-key-tasks', name)
+  end
+  return string.sub(at_end, 1, 1) == '+'
+end
+local MAX_REMOVAL_EVENTS = '10000'
+local NEWEST_IN_LIST = 250
+local function is_locked(job, with_children)
+  if redis.call('EXISTS', job .. ':lock') == 1 then
+    return true
+  end
+  for _, child in ipairs(with_children and redis.call('SMEMBERS', job .. ':dependencies') or {}) do
+    if is_locked(child, true) then
+      return true
+    end
+  end
+  return false
+end
+local function leave_list(list, id)
+  local newest = redis.call('LPOS', list, id, 'MAXLEN', NEWEST_IN_LIST)
+  return redis.call('LREM', list, newest and 1 or -1, id) == 1
+end
+local function leave_lists(home, id)
+  local lane = home == base and redis.call('HGET', base .. id, 'lane')
+  if lane and leave_lane(lane, id) or leave_list(home .. 'wait', id) then
+    return 'wait'
+  end
+  if leave_list(home .. 'paused', id) then
+    return 'paused'
+  end
+  if not leave_list(home .. 'active', id) then
+    return 'unknown'
+  end
+  if lane then
+    give_back(lane)
+  end
+  return 'active'
+end
+local function leave_set(home, set, id)
+  if set == 'failed' then
+    return leave_failed(home, id)
+  end
+  if redis.call('ZREM', home .. set, id) == 0 then
+    return false
+  end
+  if set == 'delayed' then
+    redis.call('ZREM', home .. 'scheduled', id)
+    redis.call('ZREM', home .. 'retrying', id)
+  end
+  return true
+end
+local function leave_place(home, id)
+  for _, set in ipairs({ 'completed', 'waiting-children', 'delayed', 'failed', 'prioritized' }) do
+    if leave_set(home, set, id) then
+      return set
+    end
+  end
+  return leave_lists(home, id)
+end
+local function forget_deduplication(home, id)
+  local deduplication = redis.call('HGET', home .. id, 'deid')
+  if deduplication and redis.call('GET', home .. 'de:' .. deduplication) == id then
+    redis.call('DEL', home .. 'de:' .. deduplication, home .. 'dn:' .. deduplication)
+  end
+end
+local function delete_counted(home, id)
+  local job = home .. id
+  if home ~= base and not string.find(home, '^%b{}:[^:]+:$') then
+    return delete_keys(job)
+  end
+  local enqueued_at, ended_at = unpack(redis.call('HMGET', job, 'timestamp', 'finishedOn'))
+  if enqueued_at and not ended_at and charge(home, job, -1) then
+    write_outbox(home, id, 'removed')
+  end
+  return delete_job(home, id)
+end
+local function child_keys(job, mode)
+  local keys = {}
+  local function add(found)
+    for _, key in ipairs(found) do
+      keys[#keys + 1] = key
+    end
+  end
+  if not mode.is_unprocessed then
+    add(redis.call('HKEYS', job .. ':processed'))
+    add(redis.call('HKEYS', job .. ':failed'))
+    add(redis.call('ZRANGE', job .. ':unsuccessful', 0, -1))
+  end
+  add(redis.call('SMEMBERS', job .. ':dependencies'))
+  return keys
+end
+local remove_children
+local function remove_job(home, id, parent, mode)
+  local job = home .. id
+  if mode.is_unprocessed and (is_locked(job, false) or redis.call('ZSCORE', home .. 'failed', id)) then
+    return
+  end
+  leave_parent(job, parent or redis.call('HGET', job, 'parentKey'))
+  if mode.with_children then
+    remove_children(job, mode)
+  end
+  local place = leave_place(home, id)
+  forget_deduplication(home, id)
+  if delete_counted(home, id) then
+    local most = redis.call('HGET', home .. 'meta', 'opts.maxLenEvents') or MAX_REMOVAL_EVENTS
+    local event = { 'event', 'removed', 'jobId', id, 'prev', place }
+    redis.call('XADD', home .. 'events', 'MAXLEN', '~', most, '*', unpack(event))
+  end
+end
+function remove_children(job, mode)
+  for _, key in ipairs(child_keys(job, mode)) do
+    local home, id = string.match(key, '^(.*:)(.*)$')
+    remove_job(home, id, job, mode)
+  end
+end
+local function delete_in_bulk(id)
+  local job = base .. id
+  local home, parent = release_parent(job, redis.call('HGET', job, 'parentKey'))
+  if home == base then
+    delete_in_bulk(parent)
+  elseif home then
+    place_job(home, parent, { priority = 0, to_head = true, from = 'waiting-children' })
+  end
+  forget_deduplication(base, id)
+  delete_counted(base, id)
+end
+local function is_next_of_scheduler(id)
+  local scheduler = redis.call('HGET', base .. id, 'rjk')
+  local next_at = scheduler and redis.call('ZSCORE', base .. 'repeat', scheduler)
+  return next_at and id == 'repeat:' .. scheduler .. ':' .. next_at
+end
+local function forget_turns(base)
+  if redis.call('EXISTS', base .. 'waited-needs') == 1 then
+    for _, need in ipairs(redis.call('ZRANGE', base .. 'waited-needs', 0, -1)) do
+      redis.call('UNLINK', base .. 'need-waiters:' .. need)
+    end
+    redis.call('UNLINK', base .. 'waited-needs')
+  end
+  local turns, state = base .. 'turns', base .. 'turn-state'
+  redis.call('UNLINK', turns, state, base .. 'blocked-lanes', base .. 'lane-times', base .. 'key-passes')
+end
+local left = tonumber(count)
+local function remove_from_list(list, leave)
+  local ids = redis.call('LRANGE', list, 0, left - 1)
+  for _, id in ipairs(ids) do
+    if leave then
+      leave(id)
+    end
+    delete_in_bulk(id)
+  end
+  redis.call('LTRIM', list, #ids, -1)
+  left = left - #ids
+end
+local function remove_from_set(set)
+  local ids = redis.call('ZRANGE', base .. set, 0, left - 1)
+  for _, id in ipairs(ids) do
+    leave_set(base, set, id)
+    delete_in_bulk(id)
+  end
+  left = left - #ids
+end
+local function leave_active(id)
+  redis.call('DEL', base .. id .. ':lock')
+  local lane = redis.call('HGET', base .. id, 'lane')
+  if lane then
+    give_back(lane)
+  end
+end
+local function remove_schedulers()
+  local names = redis.call('ZRANGE', base .. 'repeat', 0, left - 1)
+  for _, name in ipairs(names) do
+    redis.call('DEL', base .. 'repeat:' .. name)
+    redis.call('ZREM', base .. 'repeat', name)
+  end
+  left = left - #names
+end
+local function remove_from_lanes()
+  for _, name in ipairs(redis.call('ZRANGE', base .. 'lanes', 0, -1)) do
+    local before = left
+    remove_from_list(lane_list(base, name))
+    if left > 0 then
+      remove_from_set('lane-priorities:' .. name)
+    end
+    if left < before then
+      note_left_lane(name, before - left)
+    end
+    if left <= 0 then
+      return
+    end
+  end
+  forget_turns(base)
+end
+local function remove_list(name)
+  return function()
+    remove_from_list(base .. name, name == 'active' and leave_active or nil)
+  end
+end
+local function remove_set(name)
+  return function()
+    remove_from_set(name)
+  end
+end
+if redis.call('HEXISTS', meta, 'paused') == 0 then
+  return -1
+end
+if force ~= '1' and redis.call('EXISTS', base .. 'active') == 1 then
+  return -2
+end
+local steps = {
+  remove_list('active'),
+  remove_set('delayed'),
+  remove_schedulers,
+  remove_set('completed'),
+  remove_list('wait'),
+  remove_list('paused'),
+  remove_set('prioritized'),
+  remove_from_lanes,
+  remove_set('failed'),
+}
+for _, step in ipairs(steps) do
+  step()
+  if left <= 0 then
+    return 1
+  end
+end
+for _, name in ipairs({ 'events', 'delay', 'stalled-check', 'stalled', 'id', 'pc', 'marker', 'meta' }) do
+  redis.call('DEL', base .. name)
+end
+for _, outcome in ipairs({ 'completed', 'failed' }) do
+  redis.call('DEL', base .. 'metrics:' .. outcome, base .. 'metrics:' .. outcome .. ':data')
 end
 return 0
 `,

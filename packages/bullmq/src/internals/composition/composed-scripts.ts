@@ -14,16 +14,7 @@
 import { createRequire } from 'node:module'
 import { RESERVED_IDS } from '../../keys.ts'
 import { shebang } from '../../scripts/script.ts'
-import {
-  ACTIVE_COUNT,
-  ATTEMPT_RECORDS,
-  FENCE,
-  LOSSES,
-  REMOVE_ENDED,
-  RETRY_BUDGET,
-  SPILL_LANES,
-  TASK_EVENTS,
-} from '../../store/scripts.ts'
+import { ATTEMPT_RECORDS, FENCE, LOSSES, REMOVE_ENDED, RETRY_BUDGET, TASK_EVENTS } from '../../store/scripts.ts'
 import { COUNT_LOSS, POSTPONE, storeSurvival, withReturns } from '../quarantine-steps.ts'
 import { OPEN_INDEX, WATCHED, type WatchedCommand } from '../status/status-index.ts'
 import { withLanes, withLaneTimes, withLeaves } from '../turns/turn-steps.ts'
@@ -102,15 +93,6 @@ function withoutPassedOn(text: string): string {
     `ARGV[3], ARGV[5] == 'completed' and index.unkept == ARGV[1] and 'null' or ARGV[4], "prev", "active"`,
   )
 }
-
-/** Moves the tasks in lanes to BullMQ's own places. */
-const SPILL = `${SPILL_LANES}
-spill_lanes()`
-
-/** Counts the active tasks and what they hold, after other tools may have removed several of them. */
-const COUNT_AGAIN = `if call('EXISTS', base .. 'active-by-key', base .. 'in-use') > 0 then${ACTIVE_COUNT}
-  count_active(false)
-end`
 
 /** Refuses a job that a team's own Queue adds under a reserved id. */
 const REFUSE_RESERVED = `
@@ -232,15 +214,6 @@ end
 ${addEventsOf('ARGV[1]')}`,
   },
 
-  // Both delete all waiting tasks, which they look for in BullMQ's own places.
-  drain: { extra: [], before: SPILL },
-  obliterate: {
-    extra: [],
-    // BullMQ refuses to delete a queue that is not paused or, unless it is forced to, one that has active tasks.
-    before: `if call('HEXISTS', KEYS[1], 'paused') == 1 and (ARGV[2] ~= '' or call('EXISTS', base .. 'active') == 0) then${SPILL} end`,
-    after: COUNT_AGAIN,
-  },
-
   removeOrphanedJobs: {
     extra: [],
     // An orphaned job is in no place, so the leader's repair counts it as removed and does not count its bytes
@@ -301,6 +274,8 @@ export const REPLACED: readonly string[] = [
   'updateData',
   'cleanJobsInSet',
   'moveJobsToWait',
+  'drain',
+  'obliterate',
 ]
 
 export interface ComposedScript {

@@ -25,11 +25,8 @@ const HARMLESS: Readonly<Record<string, readonly string[]>> = {
 const SINGLE_DELETIONS = [
   'KEYS[1]',
   'KEYS[1] .. ":" .. jobSchedulerId',
-  "baseKey .. key .. ':lock'",
   'deduplicationKey',
   'deduplicationNextKey',
-  // The job's scheduler, in an obliteration.
-  'jobKey',
   'lockKey',
   'markerKey',
   'parentPrefix .. "de:" .. debounceId',
@@ -156,12 +153,7 @@ it('DEL deletes a job only together with its log, and no divided set', () => {
   const single = of('DEL').filter(({ args }) => args.length === 1)
   const jobs = several.filter(({ args }) => args[0] === 'jobKey')
   expect(unique(jobs.map(({ args }) => args[1]))).toEqual([`jobKey .. ':logs'`])
-  // The keys of the queue that an obliteration deletes at its end.
-  const others = several.filter(({ args }) => args[0] !== 'jobKey')
-  expect(unique(others.map(({ script }) => script))).toEqual(['obliterate'])
-  expect(unique(others.flatMap(({ args }) => args).map((arg) => /'([^']*)'/.exec(arg)?.[1]))).not.toEqual(
-    expect.arrayContaining(['delayed']),
-  )
+  expect(several.filter(({ args }) => args[0] !== 'jobKey')).toEqual([])
   expect(unique(single.map(({ args }) => args[0]))).toEqual(SINGLE_DELETIONS)
 })
 

@@ -20,7 +20,7 @@ describe("BullMQ's scripts", () => {
       expect(script).toEqual({ name: expect.any(String), keys: expect.any(Number), content: expect.any(String) })
     }
     expect([...COMPOSED.keys()]).toEqual(
-      expect.arrayContaining(['addStandardJob', 'moveToActive', 'moveToFinished', 'moveToDelayed', 'obliterate']),
+      expect.arrayContaining(['addStandardJob', 'moveToActive', 'moveToFinished', 'moveToDelayed', 'retryJob']),
     )
   })
 

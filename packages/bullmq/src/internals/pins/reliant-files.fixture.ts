@@ -14,7 +14,6 @@ const CALLS = 'internals/composition/ended-calls.ts'
 const TURNS = 'internals/turns/turn-steps.ts'
 const OWN = 'store/backend.ts'
 const REMOVAL = 'store/lua/includes/job-removal.lua'
-const SPILL = 'store/lua/includes/spill-lanes.lua'
 
 /** Scripts in addition to what holds for all of them: the status index follows each script that writes. */
 const BY_SCRIPT: Readonly<Record<string, readonly string[]>> = {
@@ -76,8 +75,8 @@ const BY_SCRIPT: Readonly<Record<string, readonly string[]>> = {
   removeJob: ['store/lua/remove-job.lua', REMOVAL, OWN],
   removeUnprocessedChildren: ['store/lua/remove-unprocessed-children.lua', REMOVAL, OWN],
   cleanJobsInSet: ['store/lua/clean-jobs.lua', REMOVAL, OWN],
-  drain: [SPILL],
-  obliterate: [SPILL, COMPOSED],
+  drain: ['store/lua/drain-queue.lua', REMOVAL, OWN],
+  obliterate: ['store/lua/obliterate-queue.lua', REMOVAL, OWN],
   updateData: ['store/lua/change-data.lua', OWN],
   extendLock: ['locks/renew-locks.lua'],
   extendLocks: ['locks/renew-locks.lua'],

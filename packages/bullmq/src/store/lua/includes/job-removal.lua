@@ -13,6 +13,7 @@
 -- of this queue, and those of queues whose keys begin with a hash tag.
 --- @include time
 --- @include active-tasks
+--- @include leave-lane
 --- @include outbox
 --- @include remove-ended
 --- @include task-charge
