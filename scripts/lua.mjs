@@ -28,7 +28,6 @@ const IN_STRINGS = [
   'forwarded',
   'gates',
   'key-limits',
-  'lane',
   'lanes',
   'losses',
   'outbox',

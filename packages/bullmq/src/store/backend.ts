@@ -3,6 +3,7 @@
 // Each method sends one script, and returns or throws what BullMQ's own method would. `composeBackend`
 // (../internals/composition/backend.ts) puts them in place of BullMQ's. Their scripts use Redis's clock.
 import type { RedisQueueBackend } from 'bullmq'
+import { RESERVED_IDS } from '../keys.ts'
 import { runScriptOnClient, type ScriptRunner } from '../scripts/script.ts'
 import {
   changeDataScript,
@@ -13,6 +14,7 @@ import {
   obliterateQueueScript,
   promoteTaskScript,
   removeJobScript,
+  removeOrphansScript,
   removeUnprocessedChildrenScript,
   retryEndedScript,
   returnJobsScript,
@@ -32,6 +34,7 @@ type TaskMethods = Pick<
   | 'promoteJobs'
   | 'drain'
   | 'obliterate'
+  | 'removeOrphanedJobs'
 >
 
 /** What a script has replied about a job, and what BullMQ names in its error. */
@@ -44,8 +47,8 @@ interface Answer {
 
 /** Returns the methods that change tasks. */
 export function taskMethods(backend: RedisQueueBackend): TaskMethods {
-  const run: ScriptRunner = async (script, keys, args) =>
-    runScriptOnClient(await backend.connection.client, script, keys, args)
+  const run: ScriptRunner = async (script, keys, args, more) =>
+    runScriptOnClient(await backend.connection.client, script, keys, args, more)
   const of = (id: string) => ({ keys: { job: backend.toKey(id) }, base: backend.toKey(''), id })
   const returnJobs = (state: string, count: number, latest: number | string): Promise<number> =>
     run(returnJobsScript, { set: backend.toKey(state) }, { base: backend.toKey(''), state, count, latest })
@@ -122,7 +125,33 @@ export function taskMethods(backend: RedisQueueBackend): TaskMethods {
       if (code === -2) throw new Error('Cannot obliterate queue with active jobs')
       return code
     },
+
+    async removeOrphanedJobs(count = 1_000, limit = 0) {
+      const client = await backend.connection.client
+      const base = backend.toKey('')
+      let cursor = '0'
+      let removed = 0
+      do {
+        const [next, keys] = await client.scan(cursor, { MATCH: `${base}*`, COUNT: count })
+        const ids = jobsAmong(keys, base)
+        if (ids.length > 0) removed += await run(removeOrphansScript, { wait: backend.toKey('wait') }, { base }, ids)
+        cursor = next
+      } while (cursor !== '0' && (limit <= 0 || removed < limit))
+      return removed
+    },
   }
+}
+
+/** The ends of the keys of a job, after its id. */
+const OF_JOB: readonly string[] = ['', 'logs', 'dependencies', 'processed', 'failed', 'unsuccessful', 'lock']
+
+/** Returns the ids of the jobs to which keys of a queue may belong. As in BullMQ, the ids have no colon. */
+function jobsAmong(keys: readonly string[], base: string): readonly string[] {
+  const ids = keys.flatMap((key) => {
+    const [id = '', ...rest] = key.slice(base.length).split(':')
+    return id === '' || RESERVED_IDS.includes(` ${id} `) || !OF_JOB.includes(rest.join(':')) ? [] : [id]
+  })
+  return [...new Set(ids)]
 }
 
 /** Scripts take '1' for true. */

@@ -974,3 +974,33 @@ describe('emptying', () => {
     expect(await redis.exists(...ofLanes, keys.job('j'), keys.job('k'))).toBe(0)
   })
 })
+
+describe('a removal of orphaned jobs', () => {
+  it('does what it does in BullMQ', async () => {
+    await expectSame({
+      async given(one) {
+        await everywhere(one)
+        await one.start('waiting')
+        for (const id of ['orphan', 'another']) await one.add(id)
+        await one.queue.addJobLog('orphan', 'a line')
+        await one.redis.rpush(`${one.keys.job('none')}:logs`, 'a line')
+        for (const id of ['orphan', 'another']) await one.redis.lrem(one.keys.wait, 1, id)
+      },
+      // One page has all keys. BullMQ counts a job again whose keys are on several pages.
+      call: (_, { queue }) => queue.removeOrphanedJobs(1_000_000),
+      isBroken: true,
+    })
+  })
+
+  it('leaves what Bullpen stores, and the tasks in lanes', async () => {
+    const one = stage('bullpen')
+    const { redis, keys, queue } = one
+    await ended('fail')(one)
+    await redis.hset(keys.job('j'), 'lane', '1 logs')
+    await (await queue.getJob('j'))?.retry('failed')
+    await redis.hset(keys.uniqueKeys, 'name', 'j finished')
+    const before = await stateOf(one, { ignores: () => false })
+    expect(await queue.removeOrphanedJobs()).toBe(0)
+    expect(await stateOf(one, { ignores: () => false })).toEqual(before)
+  })
+})

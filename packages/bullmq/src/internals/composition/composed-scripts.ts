@@ -16,7 +16,7 @@ import { RESERVED_IDS } from '../../keys.ts'
 import { shebang } from '../../scripts/script.ts'
 import { ATTEMPT_RECORDS, FENCE, LOSSES, REMOVE_ENDED, RETRY_BUDGET, TASK_EVENTS } from '../../store/scripts.ts'
 import { COUNT_LOSS, POSTPONE, storeSurvival, withReturns } from '../quarantine-steps.ts'
-import { OPEN_INDEX, WATCHED, type WatchedCommand } from '../status/status-index.ts'
+import { OPEN_INDEX, WATCHED } from '../status/status-index.ts'
 import { withLanes, withLaneTimes, withLeaves } from '../turns/turn-steps.ts'
 import { createdIncludes } from './created-includes.ts'
 import { withEndedCalls } from './ended-calls.ts'
@@ -214,26 +214,6 @@ end
 ${addEventsOf('ARGV[1]')}`,
   },
 
-  removeOrphanedJobs: {
-    extra: [],
-    // An orphaned job is in no place, so the leader's repair counts it as removed and does not count its bytes
-    // (../status/index-repair.ts). If the index also counted the deletion, the job would be counted twice.
-    unwatched: ['DEL'],
-    // BullMQ would delete the tasks in lanes, and Bullpen's keys, because it treats every unknown key as a job that is in no place. A hash
-    // of Bullpen's may have a field with any name, such as an API key's.
-    before: `
-for i = #ARGV, ARGV[1] + ARGV[ARGV[1] + 2] + 3, -1 do
-  local kind = call('TYPE', base .. ARGV[i]).ok
-  local is_job = kind == 'hash' and call('HEXISTS', base .. ARGV[i], 'name') == 1
-    and not string.find('${RESERVED_IDS}', ' ' .. ARGV[i] .. ' ', 1, true)
-  local lane = is_job and call('HGET', base .. ARGV[i], 'lane')
-  local name = lane and include('lane').lane_name(lane)
-  local is_in_lane = name
-    and (call('ZSCORE', include('lane').lane_priorities(base, name), ARGV[i]) or call('LPOS', include('lane').lane_list(base, name), ARGV[i]))
-  if kind ~= 'none' and not is_job or is_in_lane then table.remove(ARGV, i) end
-end`,
-  },
-
   moveStalledJobsToWait: {
     /** `at`: when the lost attempts were found (ms since 1970). `fencing`: the leader's number, unless a Worker runs the script. */
     extra: ['at', 'fencing'],
@@ -276,6 +256,7 @@ export const REPLACED: readonly string[] = [
   'moveJobsToWait',
   'drain',
   'obliterate',
+  'removeOrphanedJobs',
 ]
 
 export interface ComposedScript {
@@ -310,18 +291,17 @@ return answer
 }
 
 /** Returns the text of BullMQ's script with everything that Bullpen changes in it. */
-export function textWith({ last, adapt = unchanged, unwatched }: Steps, script: BullmqScript): string {
+export function textWith({ last, adapt = unchanged }: Steps, script: BullmqScript): string {
   const withCalls = last === undefined ? unchanged : withEndedCalls
   const content = withLiteralStrings(withLaneTimes(withLeaves(withCalls(withLanes(withReturns(script.content))))))
-  return adapt(withWatched(withLazyFunctions({ name: script.name, content }), unwatched))
+  return adapt(withWatched(withLazyFunctions({ name: script.name, content })))
 }
 
 const unchanged = (text: string): string => text
 
-/** Returns the text with the index's functions in place of the commands that the index watches, except for `unwatched`. */
-function withWatched(content: string, unwatched: readonly WatchedCommand[] = []): string {
-  const watched = WATCHED.filter((command) => !unwatched.includes(command))
-  return watched.reduce((lua, command) => lua.replaceAll(callOf(command), `watch('${command}',`), content)
+/** Returns the text with the index's functions in place of the commands that the index watches. */
+function withWatched(content: string): string {
+  return WATCHED.reduce((lua, command) => lua.replaceAll(callOf(command), `watch('${command}',`), content)
 }
 
 /** Removes the argument that is sent only if it is needed. The one before it, `base`, is no JSON array. */

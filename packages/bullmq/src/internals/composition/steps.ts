@@ -1,6 +1,4 @@
 // Defines what Bullpen adds to one of BullMQ's scripts (composed-scripts.ts).
-import type { WatchedCommand } from '../status/status-index.ts'
-
 export interface Steps {
   /** The names of the arguments that Bullpen adds to BullMQ's. Each is '' unless the caller sets it. */
   readonly extra: readonly string[]
@@ -14,8 +12,6 @@ export interface Steps {
   readonly before?: string
   /** Runs after BullMQ's script, whose return value is in `answer`. */
   readonly after?: string
-  /** The commands of BullMQ's script that the index does not watch, although it watches them in other scripts. */
-  readonly unwatched?: readonly WatchedCommand[]
 }
 
 /**

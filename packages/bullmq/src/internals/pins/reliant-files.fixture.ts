@@ -77,6 +77,7 @@ const BY_SCRIPT: Readonly<Record<string, readonly string[]>> = {
   cleanJobsInSet: ['store/lua/clean-jobs.lua', REMOVAL, OWN],
   drain: ['store/lua/drain-queue.lua', REMOVAL, OWN],
   obliterate: ['store/lua/obliterate-queue.lua', REMOVAL, OWN],
+  removeOrphanedJobs: ['store/lua/remove-orphans.lua', OWN],
   updateData: ['store/lua/change-data.lua', OWN],
   extendLock: ['locks/renew-locks.lua'],
   extendLocks: ['locks/renew-locks.lua'],
