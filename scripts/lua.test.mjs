@@ -66,6 +66,19 @@ describe('a Lua file', () => {
     expect(() => expectKnownNames('main', whole)).not.toThrow()
   })
 
+  it('is sent with an include in each block that asks for it', () => {
+    const block = 'do\n  --- @include plus\n  plus(1, 2)\nend\n'
+    const one = read({
+      ...files,
+      main: MAIN.replace('--- @include twice\nreturn { twice(first)', `${block}${block}return { first`),
+    })
+    expect(one.whole.match(/local function plus/g)).toHaveLength(2)
+    expect(() => expectKnownNames('main', one.whole)).not.toThrow()
+    const outside = read({ ...files, main: MAIN.replace('--- @include twice', `${block}--- @include twice\n${block}`) })
+    expect(outside.whole.match(/local function plus/g)).toHaveLength(2)
+    expect(() => expectKnownNames('main', outside.whole)).not.toThrow()
+  })
+
   it('says where the types of its reply are from', () => {
     const typed = MAIN.replace(
       'local counter',

@@ -9,13 +9,15 @@
 //   Returns `[fencing: number, leftMs: number]`: …
 //
 // The code below it reads each of them into a local variable of the same name. A line `--- @include time` is replaced by that
-// file, which is a header and functions. An include may include others; each appears once, at the first place that asks for it. A line
-// `--- @type Run, Reply from ./run.ts` says where types of the reply are from.
+// file, which is a header and functions. An include may include others. Each appears once in a block, at the first place that asks for it:
+// what stands in a block is not visible outside of it, so two functions that create what they need may both ask for the same include. The
+// files are formatted, so a block ends where the indentation is less. A line `--- @type Run, Reply from ./run.ts` says where types of the
+// reply are from.
 import { existsSync, readFileSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import { UserError } from '../system/user-error.mjs'
 
-const INCLUDE = /^ *--- @include (\S+)$/gm
+const INCLUDE = /^ *--- @include (\S+)$/
 const TYPE = /^--- @type (.+) from (\S+)$/gm
 const HEADER = /^(?:--(?: .*)?\n)+/
 const FLAGS = { '#!lua': 'adds', '#!lua flags=allow-oom': 'frees', '#!lua flags=no-writes': 'reads' }
@@ -66,7 +68,7 @@ export function readLua(path, includes) {
       names: names.split(', '),
       from: from.startsWith('.') ? resolve(dirname(path), from) : from,
     })),
-    whole: `${first}\n${withoutComments(withIncludes(path, body, includes, new Set()))}`,
+    whole: `${first}\n${withoutComments(withIncludes(path, body, includes, new Map()))}`,
   }
 }
 
@@ -74,7 +76,7 @@ export function readLua(path, includes) {
 export function readInclude(name, includes) {
   const path = join(includes, `${name}.lua`)
   const text = readFileSync(path, 'utf8').replace(HEADER, '')
-  return withoutComments(`\n${withIncludes(path, text, includes, new Set([path]))}`)
+  return withoutComments(`\n${withIncludes(path, text, includes, new Map([[path, 0]]))}`)
 }
 
 function headerOf(path, text) {
@@ -109,16 +111,24 @@ function expectLocals(path, text, table, names) {
   if (found.size !== names.length) throw new UserError(`${path}: the header does not name all of ${table}`)
 }
 
-function withIncludes(path, text, includes, seen) {
-  return text.replaceAll(INCLUDE, (_, name) => {
+/** `visible` has the files that are visible, with the indentation of the blocks that contain them. `depth` is the text's indentation. */
+function withIncludes(path, text, includes, visible, depth = 0) {
+  const lines = text.split('\n').map((line) => {
+    const at = line.search(/\S/)
+    if (at < 0) return line
+    const indentation = depth + at
+    for (const [file, of] of visible) if (of > indentation) visible.delete(file)
+    const [, name] = INCLUDE.exec(line) ?? []
+    if (name === undefined) return line
     const file = [join(dirname(path), `${name}.lua`), join(includes, `${name}.lua`)].find(existsSync)
     if (file === undefined) throw new UserError(`${path}: ${name}.lua is neither beside this file nor in ${includes}`)
-    if (seen.has(file)) return ''
-    seen.add(file)
+    if (visible.has(file)) return ''
+    visible.set(file, indentation)
     const included = readFileSync(file, 'utf8')
     headerOf(file, included)
-    return withIncludes(file, included.replace(HEADER, ''), includes, seen).trimEnd()
+    return withIncludes(file, included.replace(HEADER, ''), includes, visible, indentation).trimEnd()
   })
+  return lines.join('\n')
 }
 
 /** Comments are for readers of the files; Redis would keep them in memory. */

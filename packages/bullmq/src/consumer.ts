@@ -15,7 +15,7 @@
 //   - If the pool can't take a task, the task is released: it returns to the head of the queue, and neither an attempt nor a start is
 //     counted. The same script restores the queue timeout and wakes a worker. If a release is sent twice, the second one is refused and
 //     not reported. A task that has no place in quarantine waits in the delayed set, and then returns to the head of the queue.
-//   - The pool is notified of a settled commit once Redis has responded (internals/composition/commits.ts). If the response never
+//   - The pool is notified of a settled commit once Redis has responded (store/attempt-end.ts). If the response never
 //     arrives, the pool is not notified.
 //   - Scripts use Redis's time (internals/composition/scripts-clock.ts). Nothing is fetched until the clock skew has been measured.
 //   - `unconfirmed` lists the tasks whose commit Redis has not confirmed. The list is valid until `close`.
@@ -43,7 +43,7 @@ import { workerConnection } from './connection.ts'
 import { createEventBuffer } from './events/event-buffer.ts'
 import { eventSender } from './events/event-sender.ts'
 import { createFetchedJobs } from './fetched-jobs.ts'
-import { backendFactory, commandsOf, IDLE_WAIT_SECONDS } from './internals/composition/backend.ts'
+import { backendFactory, IDLE_WAIT_SECONDS } from './internals/composition/backend.ts'
 import { backoffStrategy } from './internals/worker/backoff-strategy.ts'
 import { ConsumerWorker } from './internals/worker/consumer-worker.ts'
 import { prefixOf, queueKeys } from './keys.ts'
@@ -325,7 +325,7 @@ function connect(
   const backend = backendFactory({
     now: clock.now,
     retention,
-    commands: commandsOf(redis),
+    commands: redis,
     candidates,
     onWoken: rules.prepare,
   })

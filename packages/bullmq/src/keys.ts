@@ -157,7 +157,7 @@ export function queueKeys(namespace: string, queue: string) {
     /** Sorted sets: the parts of `delayed`, with the same scores. */
     scheduled: `${base}:scheduled`,
     retrying: `${base}:retrying`,
-    /** Sorted set: the tasks of `delayed` that wait for a place in quarantine, with the same scores (internals/quarantine-steps.ts). */
+    /** Sorted set: the tasks of `delayed` that wait for a place in quarantine, with the same scores (task-return.lua). */
     postponed: `${base}:postponed`,
     /** Sorted sets: the parts of `failed`, with the same scores. */
     dead: `${base}:dead`,

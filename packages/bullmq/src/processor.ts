@@ -9,12 +9,11 @@
 // fetch the task again. The same script makes the delay longer if the retry is beyond its definition's budget
 // (store/lua/includes/retry-budget.lua).
 //
-// A commit is settled once Redis has replied to the script that carries out the verdict (internals/composition/commits.ts). Redis
-// refuses the commit if the task's lock is gone or taken, or if the task was removed, is not active or has children. The commit
-// is also refused if Redis replies with an error (`store_error`), or if BullMQ moves the task with another script (`overridden`).
-// If no reply arrives, the commit remains pending, and ioredis or BullMQ sends the script again. If Redis has already run the
-// script, the repeated script recognises what this attempt has stored, and the commit is confirmed
-// (internals/composition/resent-commit.ts).
+// A commit is settled once Redis has replied to the script that carries out the verdict (store/attempt-end.ts). Redis refuses the
+// commit if the task's lock is gone or taken, or if the task was removed, is not active or has children. The commit is also
+// refused if Redis replies with an error (`store_error`), or if BullMQ moves the task in another way (`overridden`). If no reply
+// arrives, the commit remains pending, and ioredis or BullMQ sends the script again. If Redis has already run the script, the
+// repeated script recognises what this attempt has stored, and the commit is confirmed (store/lua/includes/resent-end.lua).
 import type { AttemptRecord, CommitRefusal, TaskId } from '@bullpen/contract'
 import type { Envelope, StoredSuccess } from '@bullpen/contract/internal'
 import type { PayloadCodec } from '@bullpen/engine'
@@ -26,7 +25,6 @@ import {
   errorKind,
   type FetchedTask,
   MAX_ATTEMPT_RECORDS,
-  type Survival,
   type TaskDeath,
   type TaskQuarantine,
   type Verdict,
@@ -35,12 +33,11 @@ import { sha256 } from '@bullpen/engine/node'
 import { DelayedError, type Job, WaitingError } from 'bullmq'
 import { encodeStack } from './codec.ts'
 import type { EventBuffer } from './events/event-buffer.ts'
-import { type ExtraValues, expectCommit, setExtras } from './internals/composition/backend.ts'
-import type { Commit } from './internals/composition/commits.ts'
-import { encodeCalls } from './internals/composition/ended-calls.ts'
+import { expectEnd } from './internals/composition/backend.ts'
 import { AttemptFailed, limitStacks } from './internals/worker/backoff-strategy.ts'
 import { backendOf, stepsOf, throttleKeyOf, throttleQueue } from './internals/worker/job-scripts.ts'
 import type { AttemptCounts } from './retry-budget/attempt-counts.ts'
+import { type AttemptEnd, encodeCalls } from './store/attempt-end.ts'
 
 /** What a consumer or a processor commits its attempts with. */
 export interface CommitHost {
@@ -88,16 +85,18 @@ export function commit(
   host: CommitHost,
   rule?: string,
 ): StoredSuccess | Promise<never> {
-  const { verdict, record, error, survival } = result
+  const { verdict, record, error } = result
   if (verdict.kind === 'lost') {
     host.events.close(job, result)
     host.settled(result)
-  } else settleWhenAnswered(job, result, host, rule)
+  } else {
+    const stacks = verdict.kind === 'requeued' ? stacksWith(record, error, job) : undefined
+    settleWhenAnswered(job, result, host, { rule, stacks })
+  }
   switch (verdict.kind) {
     case 'completed':
       return storedSuccess(verdict.output, record, host.codec)
     case 'retrying':
-      setSurvival(job, verdict.delayMs > 0 ? 'moveToDelayed' : 'retryJob', survival)
       limitStacks(job, MAX_ATTEMPT_RECORDS)
       throw new AttemptFailed(record, verdict, error)
     case 'dead':
@@ -106,11 +105,8 @@ export function commit(
       limitStacks(job, MAX_ATTEMPT_RECORDS)
       throw new AttemptFailed(record, verdict, error)
     case 'requeued':
-      return throttleFor(job, verdict).then(() =>
-        requeue(job, token, { stacks: stacksWith(record, error, job), survival: survival ?? '' }),
-      )
+      return throttleFor(job, verdict).then(() => requeue(job, token))
     case 'snoozed':
-      setSurvival(job, 'moveToDelayed', survival)
       return snooze(verdict.delayMs, stacksWith(record, error, job), job, token)
     case 'lost':
       // Report to BullMQ that the job was moved, because the job has a new owner.
@@ -124,11 +120,6 @@ async function throttleFor(job: Job, { throttleMs, throttled }: Extract<Verdict,
   await (throttled === 'concurrencyKey' ? throttleKeyOf(job, throttleMs) : throttleQueue(job, throttleMs))
 }
 
-/** Passes what the attempt shows about a quarantined task to the script that carries out the verdict. */
-function setSurvival(job: Job, script: 'moveToDelayed' | 'retryJob', survival: Survival): void {
-  if (survival !== undefined) setExtras(backendOf(job), script, job.id ?? '', { survival })
-}
-
 /**
  * Settles the commit when Redis has replied. If the backend's replies can't be seen, the commit counts as confirmed as soon as
  * BullMQ has received it.
@@ -137,7 +128,7 @@ export function settleWhenAnswered(
   job: Job,
   result: AttemptResult,
   { settled, attempts, events, onFollowed }: Pick<CommitHost, 'settled' | 'attempts' | 'events' | 'onFollowed'>,
-  rule?: string,
+  { rule, stacks }: Pick<AttemptEnd, 'rule' | 'stacks'> = {},
 ): void {
   const { id, fencingToken } = result.event
   const { followed, group, run } = (job.data ?? {}) as Partial<Envelope>
@@ -153,13 +144,15 @@ export function settleWhenAnswered(
     events: events.close(job, result),
     followUps: result.followUps,
     calls: result.calls && encodeCalls(result.calls, Math.random),
+    survival: result.survival,
+    stacks,
     kind: result.verdict.kind === 'dead' ? errorKind(result.record, result.error, sha256) : undefined,
     settled(refusal?: CommitRefusal) {
       settled(result, refusal)
       if (isFollowed && refusal === undefined) onFollowed?.()
     },
   }
-  if (!expectCommit(backendOf(job), commit)) settled(result)
+  if (!expectEnd(backendOf(job), commit)) settled(result)
 }
 
 /** The verdicts that end a task. */
@@ -169,8 +162,12 @@ const ENDS: ReadonlySet<Verdict['kind']> = new Set(['completed', 'dead', 'cancel
  * Calls `settled` when Redis has replied to the script with which BullMQ fails a job that it does not start again. The script adds
  * `events`, if there are any.
  */
-export function settleRefusedStart(job: Job, events: string | undefined, settled: Commit['settled']): void {
-  expectCommit(backendOf(job), {
+export function settleRefusedStart(
+  job: Job,
+  events: string | undefined,
+  settled: (refusal?: CommitRefusal) => void,
+): void {
+  expectEnd(backendOf(job), {
     id: job.id ?? '',
     fencingToken: job.attemptsStarted,
     verdict: 'dead',
@@ -205,7 +202,8 @@ function storedSuccess(
  * `released` is then not called, because the job does not store anything that distinguishes this release from another owner's.
  */
 export async function release(job: Job, token: string, released: () => void): Promise<never> {
-  return requeue(job, token, { uncount: '1' }, released)
+  expectEnd(backendOf(job), { id: job.id ?? '', verdict: 'released' })
+  return requeue(job, token, released)
 }
 
 /**
@@ -214,7 +212,7 @@ export async function release(job: Job, token: string, released: () => void): Pr
  */
 export async function postpone(job: Job, token: string, delayMs: number, released: () => void): Promise<never> {
   const [backend, id] = [backendOf(job), job.id ?? '']
-  setExtras(backend, 'moveToDelayed', id, { returns: '1' })
+  expectEnd(backend, { id, verdict: 'postponed' })
   const moved = backend.moveToDelayed(id, Date.now(), delayMs, token, { skipAttempt: true })
   await unlessRefused(Promise.resolve(moved).then(released))
   throw new DelayedError()
@@ -232,8 +230,7 @@ function stacksWith(record: AttemptResult['record'], error: unknown, job: Job): 
  * Returns the job to the head of its queue, in one script, and calls `moved` unless Redis has refused the move. BullMQ does not
  * count this as an attempt.
  */
-async function requeue(job: Job, token: string, extras: ExtraValues, moved = (): void => {}): Promise<never> {
-  setExtras(backendOf(job), 'moveJobFromActiveToWait', job.id ?? '', extras)
+async function requeue(job: Job, token: string, moved = (): void => {}): Promise<never> {
   await unlessRefused(job.moveToWait(token).then(moved))
   throw new WaitingError()
 }

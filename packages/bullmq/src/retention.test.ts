@@ -6,10 +6,10 @@ import { FlowProducer } from 'bullmq'
 import { Redis } from 'ioredis'
 import { expect, it, onTestFinished } from 'vitest'
 import { attach } from './attach.ts'
-import { ENDS_PER_REMOVAL } from './internals/composition/composed-scripts.ts'
 import { prefixOf, queueKeys } from './keys.ts'
 import { runScript } from './scripts/script.ts'
 import { setup, short } from './setup.fixture.ts'
+import { ENDS_PER_REMOVAL } from './store/moves.ts'
 import { removeOldScript } from './store/scripts.ts'
 
 /** A queue with ten tasks that ended long ago, and a pool whose handler fails if its input is 1. */

@@ -3,27 +3,24 @@
 import { TaskError } from '@bullpen/contract'
 import { eventually } from '@bullpen/testkit'
 import { expect, it, onTestFinished } from 'vitest'
-import { COMPOSED } from '../internals/composition/composed-scripts.ts'
-import { scriptProxy } from '../internals/index-model/script-proxy.fixture.ts'
+import { endAs, scriptProxy } from '../internals/index-model/script-proxy.fixture.ts'
 import { long, setup, short } from '../setup.fixture.ts'
 import { registerTaskScript } from '../store/scripts.ts'
 
-const finished = COMPOSED.get('moveToFinished')?.lua ?? ''
-
-/** The step at which the worker dies. Without a script, it dies after the effect. */
+/** The step at which the worker dies. */
 const STEPS = [
-  { step: 'before the registration is stored', script: registerTaskScript.lua, when: 'before' },
-  { step: 'after the registration is stored', script: registerTaskScript.lua, when: 'after' },
-  { step: 'after the effect', script: undefined, when: 'after' },
-  { step: 'before the end is stored', script: finished, when: 'before' },
-  { step: 'after the end is stored', script: finished, when: 'after' },
+  { step: 'before the registration is stored', at: 'registration', when: 'before' },
+  { step: 'after the registration is stored', at: 'registration', when: 'after' },
+  { step: 'after the effect', at: 'effect', when: 'after' },
+  { step: 'before the end is stored', at: 'end', when: 'before' },
+  { step: 'after the end is stored', at: 'end', when: 'after' },
 ] as const
 
 const CASES = STEPS.flatMap((each) => [true, false].map((completes) => ({ ...each, completes })))
 
 it.each(CASES)(
   'a task whose worker dies $step, and that would complete ($completes), is compensated only if it does not',
-  async ({ script, when, completes }) => {
+  async ({ at, when, completes }) => {
     const died = Promise.withResolvers<void>()
     const undone: number[] = []
     let isDead = false
@@ -37,7 +34,7 @@ it.each(CASES)(
         }
         await compensate(short, { n: 7 })
         // Here is the effect.
-        if (script === undefined && fencingToken === 1) die()
+        if (at === 'effect' && fencingToken === 1) die()
         if (isDead && fencingToken === 1) await new Promise(() => {})
         if (!completes) throw new TaskError('fatal', 'it broke', { retryable: false })
         return input
@@ -51,7 +48,9 @@ it.each(CASES)(
       died.resolve()
     }
     await rig.startPool(proxy.url)
-    if (script !== undefined) proxy.arm({ scripts: [script], when, onFault: die })
+    const end = endAs(completes ? 'completed' : 'dead')
+    const call = at === 'registration' ? { scripts: [registerTaskScript.lua] } : end
+    if (at !== 'effect') proxy.arm({ ...call, when, onFault: die })
     const id = await rig.enqueue(long)
     await died.promise
     await rig.kill(0, [id])

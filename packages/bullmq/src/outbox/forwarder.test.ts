@@ -3,8 +3,7 @@ import { followUp } from '@bullpen/contract'
 import { planFollowUps } from '@bullpen/engine/internal'
 import { eventually } from '@bullpen/testkit'
 import { expect, it, onTestFinished } from 'vitest'
-import { COMPOSED } from '../internals/composition/composed-scripts.ts'
-import { scriptProxy } from '../internals/index-model/script-proxy.fixture.ts'
+import { endAs, scriptProxy } from '../internals/index-model/script-proxy.fixture.ts'
 import { setup, short } from '../setup.fixture.ts'
 import { claimEntriesScript, deleteEntriesScript, forwardScript } from '../store/scripts.ts'
 import type { Deliveries } from './deliveries.ts'
@@ -121,7 +120,7 @@ it('a commit that is sent twice releases its follow-ups once', async () => {
   onTestFinished(() => proxy.close())
   await proxied.startPool(proxy.url)
   const cut = Promise.withResolvers<void>()
-  proxy.arm({ scripts: [COMPOSED.get('moveToFinished')?.lua ?? ''], when: 'after', onFault: cut.resolve })
+  proxy.arm({ ...endAs('completed'), when: 'after', onFault: cut.resolve })
   const followUps = planFollowUps({ onSuccess: [followUp(target, {})] }, { catalogue, correlationId: undefined })
   const id = await proxied.enqueue(short, { followUps })
   await cut.promise

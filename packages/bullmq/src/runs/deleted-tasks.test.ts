@@ -6,14 +6,11 @@ import { memberTemplate, newTask, runTask, runToken } from '@bullpen/engine/inte
 import { sha256 } from '@bullpen/engine/node'
 import { eventually } from '@bullpen/testkit'
 import { expect, inject, it, onTestFinished } from 'vitest'
-import { COMPOSED } from '../internals/composition/composed-scripts.ts'
 import { violations } from '../internals/index-model/full-scan.fixture.ts'
-import { scriptProxy } from '../internals/index-model/script-proxy.fixture.ts'
+import { endAs, scriptProxy } from '../internals/index-model/script-proxy.fixture.ts'
 import { QUEUE, task } from '../internals/index-model/worker.fixture.ts'
 import { openWorld } from '../internals/index-model/world.fixture.ts'
 import { createTargetQueues } from '../outbox/target-queues.ts'
-
-const finished = COMPOSED.get('moveToFinished')?.lua ?? ''
 
 /** The leader would forward what the end of a task has stored. */
 const NOT_LEADING = { leads: false }
@@ -79,7 +76,7 @@ it.each([
   async ({ end, when }) => {
     const { proxy, faulty, find, entries, check, ...task } = await withRunningTask()
     const cut = Promise.withResolvers<void>()
-    proxy.arm({ scripts: [finished], when, onFault: cut.resolve })
+    proxy.arm({ ...endAs(end === 'complete' ? 'completed' : 'cancelled'), when, onFault: cut.resolve })
     const ended = task[end]()
     await cut.promise
     await ended

@@ -17,22 +17,23 @@ function stage() {
   const keys = queueKeys(namespace, 'q')
   const options = { connection: redis, prefix: prefixOf(namespace, 'q') }
   const queue = attach(new Queue('q', options))
+  const plain = new Queue('q', options)
   const flows = attach(new FlowProducer(options))
   onTestFinished(async () => {
-    await Promise.all([queue.close(), flows.close()])
+    await Promise.all([queue.close(), plain.close(), flows.close()])
     redis.disconnect()
   })
-  return { namespace, redis, keys, queue, flows }
+  return { namespace, redis, keys, queue, plain, flows }
 }
 
 type Stage = ReturnType<typeof stage>
 
 /** Two ways to end the waiting job `id`: as BullMQ does when a job fails, and as Bullpen does when a task is cancelled. */
 const ENDS: Readonly<Record<'bullmq' | 'bullpen', (stage: Stage, id: string) => Promise<unknown>>> = {
-  async bullmq({ redis, keys, queue }, id) {
+  async bullmq({ redis, keys, plain }, id) {
     await redis.lrem(keys.wait, 1, id)
     await redis.lpush(keys.active, id)
-    const job = (await Job.fromId(queue, id)) ?? expect.fail()
+    const job = (await Job.fromId(plain, id)) ?? expect.fail()
     // The token 0 stands for no lock.
     await job.moveToFailed(new Error(REASON), '0')
   },
@@ -48,6 +49,7 @@ function cancel({ redis, keys }: Stage, id: string, now: number): Promise<unknow
 function left(one: Stage, ended: string): Promise<Record<string, unknown>> {
   const { keys } = one
   const own = [keys.job(ended), keys.failed, keys.dead, keys.cancelled, keys.cancelReply(ended), keys.totals]
+  own.push(keys.scheduled, keys.retrying)
   // A job that has failed is in the index of dead tasks.
   return stateOf(one, { ignores: (key) => own.includes(key) || key.includes('fingerprint'), event: knownEvent })
 }

@@ -26,6 +26,7 @@ import { PARTS } from '../internals/status/status-index.ts'
 import { CAPACITY_SETTING, KEY_LIMIT_SETTING } from '../internals/turns/key-limits.ts'
 import { CLOSED_BY_OUTBOX, MAX_OUTBOX_BYTES, MAX_OUTBOX_ENTRIES } from '../outbox/outbox-bounds.ts'
 import { REPLY_KEPT_MS } from '../scripts/run-until-answered.ts'
+import { ENDS_PER_REMOVAL } from './moves.ts'
 
 const lua = (table: Readonly<Record<string, string>>): string =>
   `{ ${Object.entries(table)
@@ -37,6 +38,9 @@ const CONSTANTS: Readonly<Record<string, readonly string[]>> = {
   'task-charge': [`TASK_OVERHEAD_BYTES = ${TASK_OVERHEAD_BYTES}`],
   'attempt-records': [`MAX_ATTEMPT_RECORDS = ${MAX_ATTEMPT_RECORDS}`],
   'failed-set': [`FAILED_PARTS = { '${PARTS.failed.join("', '")}' }`],
+  'rare-ends': [`REMOVED_PER_END = ${2 * ENDS_PER_REMOVAL}`],
+  'delayed-set': [`DELAYED_STEP = 0x${DELAYED_SCORE_STEP.toString(16)}`],
+  'rare-functions': [`* 0x${DELAYED_SCORE_STEP.toString(16)} - 1`],
   'retry-dead': [`MAX_RETRY_RECORDS = ${MAX_RETRY_RECORDS}`],
   'task-events': [`MAX_LOG_EVENTS = ${MAX_LOG_EVENTS}`],
   breaker: [`BUCKETS, OPEN_JITTER, ROUNDING = ${BUCKETS}, ${OPEN_JITTER},`],

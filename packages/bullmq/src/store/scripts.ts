@@ -9,6 +9,7 @@ import type { StoredKey } from '../queries/concurrency-keys.ts'
 import type { RunReply } from '../runs/run-change.ts'
 import { luaScript } from '../scripts/script.ts'
 import type { AddReply } from './add.ts'
+import type { StartReply } from './moves.ts'
 
 export const ACTIVE_TASKS = `
 local function lane_name(field)
@@ -985,875 +986,6 @@ local function record_breaker_call(service, call, random)
 end
 `
 
-export const CANDIDATES = `
-local function read_features()
-  local state, limits, capacities = base .. 'turn-state', base .. 'key-limits', base .. 'capacities'
-  return redis.call('EXISTS', state, limits, limits, capacities, capacities, capacities, capacities)
-end
-local function read_obstacles(features)
-  local wait, prioritized = base .. 'wait', base .. 'prioritized'
-  local throttles, times, passes = base .. 'key-throttles', base .. 'lane-times', base .. 'key-passes'
-  local present = redis.call(
-    'EXISTS',
-    throttles,
-    times,
-    passes,
-    wait,
-    wait,
-    wait,
-    wait,
-    prioritized,
-    prioritized,
-    prioritized,
-    prioritized
-  )
-  local obstacles = { has_limits = features % 4 >= 2, is_counted = features >= 2, has_others = present >= 4 }
-  if present % 4 > 0 then
-    obstacles.has_times = redis.call('EXISTS', throttles, times) > 0
-    obstacles.has_throttles = obstacles.has_times and redis.call('EXISTS', throttles) == 1
-    obstacles.has_key_passes = redis.call('EXISTS', passes) == 1
-  end
-  obstacles.limits_lanes = obstacles.is_counted or obstacles.has_throttles or obstacles.has_key_passes
-  return obstacles
-end
-local function lane_name(field)
-  return string.match(field, ' (.*)$')
-end
-local function lane_weight(field)
-  return tonumber(string.match(field, '^%S+'))
-end
-local function split_lane(name)
-  if not string.find(name, '\\30', 1, true) then
-    return name, nil
-  end
-  return string.match(name, '^(.*)\\30([^\\30]*)$')
-end
-local function lane_list(base, name)
-  return base .. 'lane:' .. name
-end
-local function lane_priorities(base, name)
-  return base .. 'lane-priorities:' .. name
-end
-local function block_lane(name, pass)
-  redis.call('ZREM', base .. 'turns', name)
-  redis.call('ZADD', base .. 'blocked-lanes', pass, name)
-end
-local function resume_lane(name, pass)
-  redis.call('ZREM', base .. 'blocked-lanes', name)
-  local first = redis.call('ZRANGE', base .. 'turns', 0, 0, 'WITHSCORES')
-  local time = redis.call('HGET', base .. 'turn-state', 'time')
-  redis.call('ZADD', base .. 'turns', math.max(pass, first[2] or 0, time or 0), name)
-  if redis.call('ZSCORE', base .. 'lanes', name) then
-    redis.call('ZADD', base .. 'marker', '0', '0')
-  end
-end
-local function wake_lane(name, ticket)
-  if name and redis.call('ZREM', base .. 'blocked-lanes', name) == 1 then
-    redis.call('ZADD', base .. 'turns', ticket, name)
-    redis.call('ZADD', base .. 'marker', '0', '0')
-  end
-end
-local function wake_first(need)
-  local first, ticket = unpack(redis.call('ZRANGE', base .. 'need-waiters:' .. need, 0, 0, 'WITHSCORES'))
-  wake_lane(first, ticket)
-end
-local function key_need(key)
-  return 'key:' .. key .. '=1'
-end
-local function whole(number)
-  return string.format('%.0f', number)
-end
-local function micros()
-  local time = redis.call('TIME')
-  return time[1] * 1000000 + time[2]
-end
-local function millis()
-  return math.floor(micros() / 1000)
-end
-local function limits_of_key(key)
-  local own, default, own_rate, default_rate =
-    unpack(redis.call('HMGET', base .. 'key-limits', 'concurrency:' .. key, 'concurrency', 'rate:' .. key, 'rate'))
-  return tonumber(own or default), own_rate or default_rate, own, own_rate
-end
-local function active_of_key(key)
-  return tonumber(redis.call('ZSCORE', base .. 'active-by-key', key)) or 0
-end
-local function count_key(key, by)
-  local count = tonumber(redis.call('ZINCRBY', base .. 'active-by-key', by, key))
-  if count == 0 then
-    redis.call('ZREM', base .. 'active-by-key', key)
-  end
-  return count
-end
-local function open_rate(key, stored)
-  local max, per, burst = string.match(stored, '^(%d+)/(%d+)/(%d+)$')
-  local now, interval = micros() / 1000, per / max
-  local early = interval * (burst - 1)
-  local due = tonumber(redis.call('GET', base .. 'key-rate:' .. key)) or now
-  if due > now + early + interval + 1 then
-    due = now + early
-  end
-  return { key = key, now = now, interval = interval, early = early, due = due }
-end
-local function key_starts_at(key, rate, has_throttles)
-  local starts_at = rate and rate.due - rate.early > rate.now and math.ceil(rate.due - rate.early) or nil
-  local ends_at = has_throttles and tonumber(redis.call('ZSCORE', base .. 'key-throttles', key))
-  return ends_at and ends_at > math.max(micros() / 1000, starts_at or 0) and ends_at or starts_at
-end
-local function count_start(rate)
-  rate.due = math.max(rate.due, rate.now) + rate.interval
-  local life = math.max(1, math.ceil(rate.due - rate.now))
-  redis.call('SET', base .. 'key-rate:' .. rate.key, string.format('%.3f', rate.due), 'PX', life)
-end
-local created_limiters
-local function limiters()
-  if created_limiters then
-    return created_limiters
-  end
-  local function each_need(needs)
-    return string.gmatch(needs, '([^,]+)=(%d+)')
-  end
-  local function capacity_of(limiter)
-    return tonumber(redis.call('HGET', base .. 'capacities', limiter))
-  end
-  local function used_of(limiter)
-    return tonumber(redis.call('ZSCORE', base .. 'in-use', limiter)) or 0
-  end
-local function is_before(one, other)
-  for i = 1, math.min(#one, #other) do
-    local a, b = string.byte(one, i), string.byte(other, i)
-    if a ~= b then
-      return a < b
-    end
-  end
-  return #one < #other
-end
-local function first_waiter(limiter)
-  local capacity, first, ticket = capacity_of(limiter), nil, nil
-  local needs = redis.call('ZRANGEBYLEX', base .. 'waited-needs', '[' .. limiter .. '=', '(' .. limiter .. '>')
-  for _, need in ipairs(needs) do
-    if not capacity or tonumber(string.match(need, '%d+$')) <= capacity then
-      local lane, score = unpack(redis.call('ZRANGE', base .. 'need-waiters:' .. need, 0, 0, 'WITHSCORES'))
-      local at = tonumber(score)
-      if lane and (not first or at < ticket or at == ticket and is_before(lane, first)) then
-        first, ticket = lane, at
-      end
-    end
-  end
-  return first, ticket
-end
-local function wake(limiter)
-  wake_lane(first_waiter(limiter))
-end
-local function leave(name, need)
-  local waiters = base .. 'need-waiters:' .. need
-  if redis.call('ZREM', waiters, name) == 0 then
-    return false
-  end
-  if redis.call('EXISTS', waiters) == 0 then
-    redis.call('ZREM', base .. 'waited-needs', need)
-  end
-  return true
-end
-local function leave_key(name, key)
-  local has_left = leave(name, key_need(key))
-  if has_left then
-    wake_first(key_need(key))
-  end
-  return has_left
-end
-local function leave_waiters(name, key, needs, kept)
-  if redis.call('EXISTS', base .. 'waited-needs') == 0 then
-    return false
-  end
-  local has_left = false
-  for limiter, amount in each_need(needs) do
-    if limiter ~= kept and leave(name, limiter .. '=' .. amount) then
-      has_left = true
-      wake(limiter)
-    end
-  end
-  return kept ~= 'key' and leave_key(name, key) or has_left
-end
-local function wait_for(name, refused, pass, time)
-  for _, need in ipairs(refused) do
-    redis.call('ZADD', base .. 'need-waiters:' .. need, 'NX', pass, name)
-    redis.call('ZADD', base .. 'waited-needs', '0', need)
-  end
-  block_lane(name, pass)
-  local state = base .. 'turn-state'
-  if time and time > (tonumber(redis.call('HGET', state, 'time')) or -1) then
-    redis.call('HSET', state, 'time', time)
-  end
-end
-  local function refusals(name, key, needs, pass)
-    local refused, time = nil, pass
-    for limiter, amount in each_need(needs) do
-      local capacity, need = capacity_of(limiter), limiter .. '=' .. amount
-      if capacity and tonumber(amount) > capacity then
-        leave_waiters(name, key, needs, limiter)
-        return { need }
-      end
-      local first, ticket
-      if capacity then
-        first, ticket = first_waiter(limiter)
-      end
-      local is_behind = first and first ~= name and (ticket < pass or ticket == pass and is_before(first, name))
-      if is_behind or capacity and used_of(limiter) + amount > capacity then
-        refused = refused or {}
-        refused[#refused + 1] = need
-        time = first and math.min(time, ticket) or time
-      end
-    end
-    if refused then
-      leave_key(name, key)
-    end
-    return refused, time
-  end
-  local function is_full(needs)
-    for limiter, amount in each_need(needs) do
-      local capacity = capacity_of(limiter)
-      if capacity and used_of(limiter) + amount > capacity then
-        return true
-      end
-    end
-    return false
-  end
-  local function take(needs)
-    for limiter, amount in each_need(needs) do
-      if string.sub(limiter, 1, 8) ~= 'service:' and redis.call('HEXISTS', base .. 'capacities', limiter) == 1 then
-        redis.call('ZINCRBY', base .. 'in-use', amount, limiter)
-      end
-    end
-  end
-  local function give_back(needs)
-    for limiter, amount in each_need(needs) do
-      local left = redis.call('ZADD', base .. 'in-use', 'XX', 'INCR', '-' .. amount, limiter)
-      if left then
-        if tonumber(left) <= 0 then
-          redis.call('ZREM', base .. 'in-use', limiter)
-        end
-        wake(limiter)
-      end
-    end
-  end
-  created_limiters = {
-    refusals = refusals,
-    wait_for = wait_for,
-    leave_waiters = leave_waiters,
-    is_full = is_full,
-    take = take,
-    give_back = give_back,
-    wake = wake,
-    each_need = each_need,
-  }
-  return created_limiters
-end
-local function resume_key(key)
-  local pass = redis.call('ZSCORE', base .. 'blocked-lanes', key)
-  if pass and not redis.call('ZSCORE', base .. 'lane-times', key) then
-    resume_lane(key, pass)
-  end
-  wake_first(key_need(key))
-end
-local function hold_places(id)
-  local lane = redis.call('HGET', base .. id, 'lane')
-  if not lane then
-    return
-  end
-  local key, needs = split_lane(lane_name(lane))
-  if key ~= '' and redis.call('EXISTS', base .. 'key-limits') == 1 then
-    count_key(key, 1)
-  end
-  if needs then
-    limiters().take(needs)
-  end
-end
-local function give_back_places(key, needs, has_limits)
-  local left = key ~= '' and has_limits and redis.call('ZADD', base .. 'active-by-key', 'XX', 'INCR', '-1', key)
-  if left then
-    if tonumber(left) <= 0 then
-      redis.call('ZREM', base .. 'active-by-key', key)
-    end
-    if redis.call('EXISTS', base .. 'blocked-lanes', base .. 'waited-needs') > 0 then
-      resume_key(key)
-    end
-  end
-  if needs then
-    limiters().give_back(needs)
-  end
-end
-local created_gates
-local function gates()
-  if created_gates then
-    return created_gates
-  end
-  local KIND = 'service:'
-  local ENTRY = '\\30' .. KIND
-  local now, noted, set_gate = millis(), {}, nil
-local BUCKETS, OPEN_JITTER, ROUNDING = 10, 0.1, 1e-9
-local function new_breaker(now)
-  return { state = 'closed', mode = 'auto', generation = 0, since = now, buckets = {} }
-end
-local function next_breaker(breaker, state, now)
-  return { state = state, mode = breaker.mode, generation = breaker.generation + 1, since = now }
-end
-local function half_opened(breaker, at)
-  local after = next_breaker(breaker, 'half_open', at)
-  after.from, after.openings = after.generation, breaker.openings
-  after.started, after['until'], after.succeeded = 0, 'none', 0
-  return after
-end
-local function closed(breaker, now)
-  local after = next_breaker(breaker, 'closed', now)
-  after.buckets = {}
-  return after
-end
-local function open_ms(openings, settings)
-  return math.min(settings.openMs * 2 ^ (openings - 1), settings.maxOpenMs)
-end
-local function opened(breaker, openings, now, settings, random)
-  local after = next_breaker(breaker, 'open', now)
-  after['until'] = now + math.ceil(open_ms(openings, settings) * (1 + OPEN_JITTER * random))
-  after.openings = openings
-  return after
-end
-local function has_passed(ends_at, now, settings)
-  return ends_at <= now or ends_at - now > settings.maxOpenMs * (1 + OPEN_JITTER) + 1
-end
-local function advance(breaker, now, settings)
-  local ends_at = breaker['until']
-  if not ends_at or ends_at == 'none' or not has_passed(ends_at, now, settings) then
-    return breaker
-  end
-  if breaker.state == 'open' then
-    return half_opened(breaker, math.min(ends_at, now))
-  end
-  breaker.generation, breaker.started, breaker['until'] = breaker.generation + 1, 0, 'none'
-  return breaker
-end
-local function breaker_starts_at(breaker, now, settings)
-  local current = advance(breaker, now, settings)
-  local is_probed = current.state == 'half_open' and current.started < settings.probes
-  return (current.state == 'closed' or is_probed) and now or current['until']
-end
-local function admit_start(breaker, now, settings)
-  local current = advance(breaker, now, settings)
-  if current.state == 'half_open' then
-    if current['until'] == 'none' then
-      current['until'] = now + open_ms(current.openings, settings)
-    end
-    current.started = current.started + 1
-  end
-  return current
-end
-local function count_call(breaker, call, now, settings)
-  local length = math.ceil(settings.windowMs / BUCKETS)
-  local current = math.floor(now / length) * length
-  local name = string.format('%.0f', current)
-  local own = breaker.buckets[name] or { 0, 0, 0 }
-  local kept, calls, failures, slow = {}, 0, 0, 0
-  kept[name] = { own[1] + 1, own[2] + (call.failed and 1 or 0), own[3] + (call.slow and 1 or 0) }
-  for at, bucket in pairs(breaker.buckets) do
-    local is_in_window = tonumber(at) <= current and tonumber(at) > current - BUCKETS * length
-    kept[at] = kept[at] or is_in_window and bucket or nil
-  end
-  for _, bucket in pairs(kept) do
-    calls, failures, slow = calls + bucket[1], failures + bucket[2], slow + bucket[3]
-  end
-  breaker.buckets = kept
-  return calls >= settings.minimumCalls
-    and (failures / calls >= settings.failureRate - ROUNDING or slow / calls >= settings.slowCallRate - ROUNDING)
-end
-local function record_call(breaker, call, now, settings, random)
-  if breaker.state == 'closed' and call.generation == breaker.generation then
-    local is_exceeded = count_call(breaker, call, now, settings)
-    return is_exceeded and breaker.mode == 'auto' and opened(breaker, 1, now, settings, random) or breaker
-  end
-  if breaker.state ~= 'half_open' or call.generation < breaker.from then
-    return nil
-  end
-  if call.failed or call.slow then
-    return opened(breaker, breaker.openings + 1, now, settings, random)
-  end
-  breaker.succeeded = breaker.succeeded + 1
-  return breaker.succeeded >= settings.probes and closed(breaker, now) or breaker
-end
-local function with_mode(breaker, mode, now)
-  breaker.mode = mode
-  if mode == 'open' then
-    local after = next_breaker(breaker, 'open', now)
-    after['until'], after.openings = 'none', breaker.openings or 1
-    return after
-  end
-  if mode == 'closed' then
-    return breaker.state == 'closed' and breaker or closed(breaker, now)
-  end
-  return breaker.state == 'open' and half_opened(breaker, now) or breaker
-end
-local function read_breaker(service)
-  local stored = redis.call('HGET', base .. 'breakers', service)
-  return stored and cjson.decode(stored)
-end
-local function store_breaker(service, stored)
-  redis.call('HSET', base .. 'breakers', service, cjson.encode(stored))
-end
-local function write_breaker(service, stored)
-  store_breaker(service, stored)
-  set_gate(service, breaker_starts_at(stored.breaker, now, stored.settings))
-end
-local function define_breaker(service, settings)
-  local stored = read_breaker(service) or { breaker = new_breaker(now) }
-  stored.settings = cjson.decode(settings)
-  write_breaker(service, stored)
-end
-local function set_breaker(service, mode, by, settings)
-  local stored = read_breaker(service) or { breaker = new_breaker(now), settings = cjson.decode(settings) }
-  if stored.breaker.mode ~= mode then
-    local after = with_mode(stored.breaker, mode, now)
-    write_breaker(service, { breaker = after, settings = stored.settings, setBy = { by = by, at = now } })
-  end
-end
-local function remove_breaker(service)
-  redis.call('HDEL', base .. 'breakers', service)
-  set_gate(service, now)
-end
-local function refresh_breaker(service)
-  local stored = read_breaker(service)
-  set_gate(service, stored and breaker_starts_at(stored.breaker, now, stored.settings) or now)
-end
-local function admit_to(service)
-  local stored = read_breaker(service)
-  if not stored then
-    return 0
-  end
-  stored.breaker = admit_start(stored.breaker, now, stored.settings)
-  if stored.breaker.state == 'half_open' then
-    write_breaker(service, stored)
-  end
-  return stored.breaker.generation
-end
-local function record_breaker_call(service, call, random)
-  local stored = read_breaker(service)
-  local was_closed = stored and stored.breaker.state == 'closed'
-  local after = stored and record_call(stored.breaker, call, now, stored.settings, random)
-  if not after then
-    return
-  end
-  stored.breaker = after
-  if was_closed and after.state == 'closed' then
-    store_breaker(service, stored)
-  else
-    write_breaker(service, stored)
-  end
-end
-  local function wake_held_up(limiter)
-    for _, need in ipairs(redis.call('ZRANGEBYLEX', base .. 'waited-needs', '[permits:', '+')) do
-      local first = redis.call('ZRANGE', base .. 'need-waiters:' .. need, 0, 0)[1]
-      if first and string.find(first, limiter .. '=', 1, true) then
-        wake_first(need)
-      end
-    end
-  end
-  function set_gate(service, starts_at)
-    local times, limiter = base .. 'lane-times', KIND .. service
-    local has_lanes = redis.call('EXISTS', base .. 'turn-state') == 1
-    if starts_at == now then
-      if redis.call('HDEL', base .. 'capacities', limiter) == 1 and has_lanes then
-        redis.call('ZADD', times, whole(now), ENTRY .. service)
-        redis.call('ZADD', base .. 'marker', '0', '0')
-      end
-      return
-    end
-    if redis.call('HSET', base .. 'capacities', limiter, '0') == 1 then
-      wake_held_up(limiter)
-    end
-    if starts_at == 'none' then
-      redis.call('ZREM', times, ENTRY .. service)
-    elseif has_lanes then
-      redis.call('ZADD', times, whole(starts_at), ENTRY .. service)
-      redis.call('ZADD', base .. 'marker', 'LT', whole(starts_at), '1')
-    end
-  end
-  local function admit(id, needs)
-    local admitted = {}
-    for service in string.gmatch(needs, KIND .. '([^=]+)=') do
-      admitted[service] = admit_to(service)
-    end
-    if next(admitted) then
-      redis.call('HSET', base .. id, 'admitted', cjson.encode(admitted))
-    end
-  end
-  local function count_calls(id, calls)
-    local admitted = cjson.decode(redis.call('HGET', base .. id, 'admitted') or '{}')
-    for _, each in ipairs(cjson.decode(calls)) do
-      local service, failed, slow, random = unpack(each)
-      if admitted[service] then
-        local call = { generation = admitted[service], failed = failed, slow = slow }
-        record_breaker_call(service, call, random)
-      end
-    end
-  end
-  local function note(need)
-    local service = string.match(need, '^' .. KIND .. '(.*)=')
-    if service and not redis.call('ZSCORE', base .. 'lane-times', ENTRY .. service) then
-      refresh_breaker(service)
-    end
-  end
-  local function note_closed(needs)
-    for need in string.gmatch(needs, KIND .. '[^,]+') do
-      if not noted[need] and redis.call('HEXISTS', base .. 'capacities', string.match(need, '^[^=]+')) == 1 then
-        note(need)
-      end
-      noted[need] = true
-    end
-  end
-  local function resume(entry, most)
-    local service = string.match(entry, '^' .. ENTRY .. '([^=]*)$')
-    if not service then
-      return
-    end
-    refresh_breaker(service)
-    if redis.call('HEXISTS', base .. 'capacities', KIND .. service) == 1 then
-      return
-    end
-    local need = KIND .. service .. '=1'
-    local lanes = redis.call('ZPOPMIN', base .. 'need-waiters:' .. need, most)
-    for i = 1, #lanes, 2 do
-      local pass = redis.call('ZSCORE', base .. 'blocked-lanes', lanes[i])
-      if pass then
-        resume_lane(lanes[i], pass)
-      end
-    end
-    if redis.call('EXISTS', base .. 'need-waiters:' .. need) == 1 then
-      redis.call('ZADD', base .. 'lane-times', whole(now), entry)
-      redis.call('ZADD', base .. 'marker', '0', '0')
-    else
-      redis.call('ZREM', base .. 'lane-times', entry)
-      redis.call('ZREM', base .. 'waited-needs', need)
-    end
-  end
-  created_gates = {
-    define = define_breaker,
-    set = set_breaker,
-    remove = remove_breaker,
-    admit = admit,
-    count_calls = count_calls,
-    note = note,
-    note_closed = note_closed,
-    resume = resume,
-  }
-  return created_gates
-end
-local function read_lane(name, obstacles)
-  local key, needs = split_lane(name)
-  local lane = { name = name, key = key, needs = needs }
-  if obstacles.has_limits and key ~= '' then
-    local limit, rate = limits_of_key(key)
-    lane.limit, lane.rate = limit, rate and open_rate(key, rate) or nil
-  end
-  lane.starts_at = key_starts_at(key, lane.rate, obstacles.has_throttles)
-  return lane
-end
-local function open_turn(name, pass, obstacles)
-  local turn = read_lane(name, obstacles)
-  turn.pass = pass
-  if obstacles.has_limits and turn.key ~= '' and not turn.starts_at then
-    turn.active = count_key(turn.key, 1)
-  end
-  turn.is_limited = turn.needs and (obstacles.is_counted or redis.call('EXISTS', base .. 'waited-needs') == 1)
-  return turn
-end
-local function wait_for_key(turn, pass, time)
-  local name, starts_at = turn.name, turn.starts_at
-  if turn.is_limited and not starts_at then
-    return limiters().wait_for(name, { key_need(turn.key) }, pass, time)
-  end
-  block_lane(name, pass)
-  redis.call('HSET', base .. 'turn-state', 'time', time or pass)
-  if starts_at then
-    redis.call('ZADD', base .. 'lane-times', whole(starts_at), name)
-  end
-end
-local function holds_up(turn)
-  local name, key, needs, pass = turn.name, turn.key, turn.needs, turn.pass
-  local is_at_limit = turn.starts_at or turn.limit and turn.active > turn.limit
-  if turn.is_limited and not redis.call('ZSCORE', base .. 'lanes', name) then
-    return false
-  end
-  if is_at_limit then
-    if turn.is_limited then
-      limiters().leave_waiters(name, key, needs, not turn.starts_at and 'key' or nil)
-    end
-    wait_for_key(turn, pass, nil)
-    return true
-  end
-  local refused, time
-  if turn.is_limited then
-    refused, time = limiters().refusals(name, key, needs, pass)
-  end
-  if refused then
-    limiters().wait_for(name, refused, pass, time)
-    if string.find(refused[1], '^service:') then
-      gates().note(refused[1])
-    end
-  end
-  return refused ~= nil
-end
-local function reached_pass(turn)
-  local name, pass = turn.name, turn.pass
-  if not turn.is_limited or redis.call('EXISTS', base .. 'waited-needs') == 0 then
-    return pass
-  end
-  local other = redis.call('ZRANGE', base .. 'turns', 1, 1, 'WITHSCORES')
-  local time = math.max(other[2] or 0, redis.call('HGET', base .. 'turn-state', 'time') or 0)
-  return limiters().leave_waiters(name, turn.key, turn.needs) and math.max(pass, time) or pass
-end
-local function end_turn(turn, id, lane, obstacles)
-  local name, key, needs, passes = turn.name, turn.key, turn.needs, base .. 'key-passes'
-  local pass = reached_pass(turn)
-  local key_pass = obstacles.has_key_passes and tonumber(redis.call('ZSCORE', passes, key)) or nil
-  local next_pass = math.max(pass, key_pass or pass) + 1 / lane_weight(lane)
-  if key_pass or needs then
-    redis.call('ZADD', passes, next_pass, key)
-  end
-  if turn.rate then
-    count_start(turn.rate)
-    turn.starts_at = key_starts_at(key, turn.rate, false)
-  end
-  if turn.is_limited then
-    limiters().take(needs)
-  end
-  if needs and string.find(needs, 'service:', 1, true) then
-    gates().admit(id, needs)
-  end
-  if turn.starts_at or turn.limit and turn.active >= turn.limit then
-    wait_for_key(turn, next_pass, pass)
-    return false
-  end
-  redis.call('ZADD', base .. 'turns', next_pass, name)
-  local has_tasks = turn.is_limited and redis.call('ZSCORE', base .. 'lanes', name)
-  local refused = has_tasks and limiters().refusals(name, key, needs, next_pass)
-  if refused then
-    limiters().wait_for(name, refused, next_pass, pass)
-  end
-  return not refused
-end
-local function end_idle_turn(turn, is_empty)
-  if is_empty and turn.is_limited then
-    limiters().leave_waiters(turn.name, turn.key, turn.needs)
-  end
-  if is_empty and turn.needs then
-    redis.call('ZREMRANGEBYSCORE', base .. 'key-passes', '-inf', turn.pass)
-  end
-  if turn.active then
-    count_key(turn.key, -1)
-  end
-end
-local RESUMED_AT_ONCE = 32
-local function resume_due(now)
-  local times = base .. 'lane-times'
-  for _, name in ipairs(redis.call('ZRANGEBYSCORE', times, '-inf', now, 'LIMIT', 0, RESUMED_AT_ONCE)) do
-    redis.call('ZREM', times, name)
-    local pass = redis.call('ZSCORE', base .. 'blocked-lanes', name)
-    if pass then
-      resume_lane(name, pass)
-    end
-    if string.find(name, '^\\30service:') then
-      gates().resume(name, RESUMED_AT_ONCE)
-    end
-  end
-end
-local function begin_again()
-  local turns, blocked = base .. 'turns', base .. 'blocked-lanes'
-  for _, need in ipairs(redis.call('ZRANGE', base .. 'waited-needs', 0, -1)) do
-    redis.call('ZDIFFSTORE', blocked, '2', blocked, base .. 'need-waiters:' .. need)
-    redis.call('UNLINK', base .. 'need-waiters:' .. need)
-  end
-  redis.call('UNLINK', base .. 'waited-needs', base .. 'key-passes')
-  redis.call('ZUNIONSTORE', blocked, '1', blocked, 'WEIGHTS', '0')
-  redis.call('ZDIFFSTORE', turns, '2', base .. 'lanes', blocked)
-  redis.call('ZUNIONSTORE', turns, '1', turns, 'WEIGHTS', '0')
-  redis.call('HDEL', base .. 'turn-state', 'pass', 'time')
-end
-local function return_stray(id, lane, is_others_turn)
-local JOINS_BEHIND = 0.125
-local LANE_PRIORITY_STEP = 0x100000000
-local function join_turns(name)
-  local first = redis.call('ZRANGE', base .. 'turns', 0, 0, 'WITHSCORES')
-  local time, others = unpack(redis.call('HMGET', base .. 'turn-state', 'time', 'pass'))
-  local pass = (first[2] or time) and math.max(first[2] or 0, time or 0) + JOINS_BEHIND or others or 0
-  redis.call('ZADD', base .. 'turns', 'NX', pass, name)
-end
-local function enter_lane(lane, id, priority, to_head)
-  local name, state, was_empty = lane_name(lane), base .. 'turn-state', false
-  local list, priorities = lane_list(base, name), lane_priorities(base, name)
-  if priority > 0 then
-    was_empty = redis.call('EXISTS', list, priorities) == 0
-    local order = to_head and 0 or redis.call('HINCRBY', state, 'order', 1) % LANE_PRIORITY_STEP
-    redis.call('ZADD', priorities, whole(priority * LANE_PRIORITY_STEP + order), id)
-  else
-    was_empty = redis.call(to_head and 'RPUSH' or 'LPUSH', list, id) == 1 and redis.call('EXISTS', priorities) == 0
-  end
-  redis.call('HINCRBY', state, 'waiting', 1)
-  if not was_empty then
-    return false
-  end
-  redis.call('ZADD', base .. 'lanes', redis.call('HINCRBY', state, 'order', 1), name)
-  if redis.call('ZSCORE', base .. 'blocked-lanes', name) then
-    return redis.call('ZSCORE', base .. 'lane-times', name) and true or false
-  end
-  join_turns(name)
-  return true
-end
-  redis.call('LPOP', base .. 'active')
-  if is_others_turn then
-    redis.call('HINCRBYFLOAT', base .. 'turn-state', 'pass', '-1')
-  end
-  enter_lane(lane, id, 0, true)
-end
-local NEWEST_OF_LANE = 250
-local function note_left_lane(name, count)
-  redis.call('HINCRBY', base .. 'turn-state', 'waiting', -count)
-  if redis.call('EXISTS', lane_list(base, name), lane_priorities(base, name)) > 0 then
-    return
-  end
-  redis.call('ZREM', base .. 'lanes', name)
-  local pass = string.find(name, '\\30', 1, true) and redis.call('ZSCORE', base .. 'blocked-lanes', name)
-  if pass then
-    redis.call('ZREM', base .. 'blocked-lanes', name)
-    redis.call('ZREM', base .. 'lane-times', name)
-    redis.call('ZADD', base .. 'turns', pass, name)
-    redis.call('ZADD', base .. 'marker', '0', '0')
-  end
-end
-local function leave_lane(lane, id)
-  local name = lane_name(lane)
-  if redis.call('ZREM', lane_priorities(base, name), id) == 0 then
-    local list = lane_list(base, name)
-    local newest = redis.call('LPOS', list, id, 'MAXLEN', NEWEST_OF_LANE)
-    if redis.call('LREM', list, newest and 1 or -1, id) == 0 then
-      return false
-    end
-  end
-  note_left_lane(name, 1)
-  return true
-end
-local NEWEST = 250
-local function leave_wait(id)
-  local newest = redis.call('LPOS', base .. 'wait', id, 'MAXLEN', NEWEST)
-  return redis.call('LREM', base .. 'wait', newest and 1 or -1, id) == 1
-end
-local function forget_turns(base)
-  if redis.call('EXISTS', base .. 'waited-needs') == 1 then
-    for _, need in ipairs(redis.call('ZRANGE', base .. 'waited-needs', 0, -1)) do
-      redis.call('UNLINK', base .. 'need-waiters:' .. need)
-    end
-    redis.call('UNLINK', base .. 'waited-needs')
-  end
-  local turns, state = base .. 'turns', base .. 'turn-state'
-  redis.call('UNLINK', turns, state, base .. 'blocked-lanes', base .. 'lane-times', base .. 'key-passes')
-end
-local function hold_until(lane)
-  local pass = lane.starts_at and redis.call('ZSCORE', base .. 'turns', lane.name)
-  if not pass then
-    return
-  end
-  if lane.needs then
-    limiters().leave_waiters(lane.name, lane.key, lane.needs)
-  end
-  block_lane(lane.name, pass)
-  redis.call('ZADD', base .. 'lane-times', whole(lane.starts_at), lane.name)
-end
-local function is_lane_held(field, obstacles)
-  local lane = read_lane(lane_name(field), obstacles)
-  if lane.needs then
-    gates().note_closed(lane.needs)
-  end
-  hold_until(lane)
-  local is_at_limit = lane.starts_at or lane.limit and active_of_key(lane.key) >= lane.limit
-  return is_at_limit or lane.needs and limiters().is_full(lane.needs) or false
-end
-local function leave_for_start(id, field, obstacles)
-  local lane = read_lane(lane_name(field), obstacles)
-  local name, needs = lane.name, lane.needs
-  redis.call('ZADD', base .. 'turns', 'XX', 'INCR', 1 / lane_weight(field), name)
-  if lane.rate then
-    count_start(lane.rate)
-    lane.starts_at = key_starts_at(lane.key, lane.rate, false)
-  end
-  if needs and redis.call('ZSCORE', base .. 'turns', name) then
-    limiters().leave_waiters(name, lane.key, needs)
-  end
-  hold_until(lane)
-  if needs and string.find(needs, 'service:', 1, true) then
-    gates().admit(id, needs)
-  end
-end
-local function take_candidate(ids, obstacles, places)
-  local is_examined = obstacles.is_counted or obstacles.has_throttles
-  local is_held, first, lowest = {}, nil, nil
-  for id in string.gmatch(ids, '%S+') do
-    local score = places.has_set and tonumber(redis.call('ZSCORE', base .. 'prioritized', id))
-    if score and (not lowest or score < lowest) then
-      first, lowest = id, score
-    elseif not score and places.has_list and redis.call('EXISTS', base .. id .. ':lock') == 0 then
-      local enqueued_at, ended_at, lane = unpack(redis.call('HMGET', base .. id, 'timestamp', 'finishedOn', 'lane'))
-      local may_start = enqueued_at and not ended_at
-      if may_start and lane and is_examined then
-        if is_held[lane] == nil then
-          is_held[lane] = is_lane_held(lane, obstacles)
-        end
-        may_start = not is_held[lane]
-      end
-      local waits = may_start
-        and not redis.call('ZSCORE', base .. 'delayed', id)
-        and not redis.call('LPOS', base .. 'active', id)
-      if waits and lane and places.has_lanes and leave_lane(lane, id) then
-        leave_for_start(id, lane, obstacles)
-        return id
-      end
-      if waits and leave_wait(id) then
-        return id
-      end
-    end
-  end
-  return nil, first
-end
-local function start_candidate(ids, now)
-  local obstacles = read_obstacles(read_features())
-  if obstacles.has_times then
-    resume_due(now)
-  end
-  local has_lanes = redis.call('EXISTS', base .. 'lanes') == 1
-  local places = { has_set = redis.call('EXISTS', base .. 'prioritized') == 1, has_lanes = has_lanes }
-  places.has_list = has_lanes or redis.call('EXISTS', base .. 'wait') == 1
-  if not places.has_set and not places.has_list then
-    forget_turns(base)
-    return nil
-  end
-  local id, first = take_candidate(ids, obstacles, places)
-  if not id and first then
-    redis.call('ZREM', base .. 'prioritized', first)
-    id = first
-  end
-  if not id then
-    return nil
-  end
-  redis.call('LPUSH', base .. 'active', id)
-  if obstacles.is_counted then
-    hold_places(id)
-  end
-  return id
-end
-`
-
-export const DECODE_JSON = `
-local function decode_json(text)
-  return cjson.decode((string.gsub(text, '\\\\u[dD][89a-fA-F]%x%x', '\\\\ufffd')))
-end
-`
-
 export const FENCE = `
 local function is_deposed(leader, fencing)
   local highest = tonumber(redis.call('GET', leader) or '0')
@@ -1968,307 +1100,6 @@ local function remember_forwarded(task)
   if count >= FULL and digits < MAX_DIGITS then
     note_digits(noted, now, used .. digits + 1)
   end
-end
-`
-
-export const GATES = `
-local function whole(number)
-  return string.format('%.0f', number)
-end
-local function micros()
-  local time = redis.call('TIME')
-  return time[1] * 1000000 + time[2]
-end
-local function millis()
-  return math.floor(micros() / 1000)
-end
-local function block_lane(name, pass)
-  redis.call('ZREM', base .. 'turns', name)
-  redis.call('ZADD', base .. 'blocked-lanes', pass, name)
-end
-local function resume_lane(name, pass)
-  redis.call('ZREM', base .. 'blocked-lanes', name)
-  local first = redis.call('ZRANGE', base .. 'turns', 0, 0, 'WITHSCORES')
-  local time = redis.call('HGET', base .. 'turn-state', 'time')
-  redis.call('ZADD', base .. 'turns', math.max(pass, first[2] or 0, time or 0), name)
-  if redis.call('ZSCORE', base .. 'lanes', name) then
-    redis.call('ZADD', base .. 'marker', '0', '0')
-  end
-end
-local function wake_lane(name, ticket)
-  if name and redis.call('ZREM', base .. 'blocked-lanes', name) == 1 then
-    redis.call('ZADD', base .. 'turns', ticket, name)
-    redis.call('ZADD', base .. 'marker', '0', '0')
-  end
-end
-local function wake_first(need)
-  local first, ticket = unpack(redis.call('ZRANGE', base .. 'need-waiters:' .. need, 0, 0, 'WITHSCORES'))
-  wake_lane(first, ticket)
-end
-local function key_need(key)
-  return 'key:' .. key .. '=1'
-end
-local created_gates
-local function gates()
-  if created_gates then
-    return created_gates
-  end
-  local KIND = 'service:'
-  local ENTRY = '\\30' .. KIND
-  local now, noted, set_gate = millis(), {}, nil
-local BUCKETS, OPEN_JITTER, ROUNDING = 10, 0.1, 1e-9
-local function new_breaker(now)
-  return { state = 'closed', mode = 'auto', generation = 0, since = now, buckets = {} }
-end
-local function next_breaker(breaker, state, now)
-  return { state = state, mode = breaker.mode, generation = breaker.generation + 1, since = now }
-end
-local function half_opened(breaker, at)
-  local after = next_breaker(breaker, 'half_open', at)
-  after.from, after.openings = after.generation, breaker.openings
-  after.started, after['until'], after.succeeded = 0, 'none', 0
-  return after
-end
-local function closed(breaker, now)
-  local after = next_breaker(breaker, 'closed', now)
-  after.buckets = {}
-  return after
-end
-local function open_ms(openings, settings)
-  return math.min(settings.openMs * 2 ^ (openings - 1), settings.maxOpenMs)
-end
-local function opened(breaker, openings, now, settings, random)
-  local after = next_breaker(breaker, 'open', now)
-  after['until'] = now + math.ceil(open_ms(openings, settings) * (1 + OPEN_JITTER * random))
-  after.openings = openings
-  return after
-end
-local function has_passed(ends_at, now, settings)
-  return ends_at <= now or ends_at - now > settings.maxOpenMs * (1 + OPEN_JITTER) + 1
-end
-local function advance(breaker, now, settings)
-  local ends_at = breaker['until']
-  if not ends_at or ends_at == 'none' or not has_passed(ends_at, now, settings) then
-    return breaker
-  end
-  if breaker.state == 'open' then
-    return half_opened(breaker, math.min(ends_at, now))
-  end
-  breaker.generation, breaker.started, breaker['until'] = breaker.generation + 1, 0, 'none'
-  return breaker
-end
-local function breaker_starts_at(breaker, now, settings)
-  local current = advance(breaker, now, settings)
-  local is_probed = current.state == 'half_open' and current.started < settings.probes
-  return (current.state == 'closed' or is_probed) and now or current['until']
-end
-local function admit_start(breaker, now, settings)
-  local current = advance(breaker, now, settings)
-  if current.state == 'half_open' then
-    if current['until'] == 'none' then
-      current['until'] = now + open_ms(current.openings, settings)
-    end
-    current.started = current.started + 1
-  end
-  return current
-end
-local function count_call(breaker, call, now, settings)
-  local length = math.ceil(settings.windowMs / BUCKETS)
-  local current = math.floor(now / length) * length
-  local name = string.format('%.0f', current)
-  local own = breaker.buckets[name] or { 0, 0, 0 }
-  local kept, calls, failures, slow = {}, 0, 0, 0
-  kept[name] = { own[1] + 1, own[2] + (call.failed and 1 or 0), own[3] + (call.slow and 1 or 0) }
-  for at, bucket in pairs(breaker.buckets) do
-    local is_in_window = tonumber(at) <= current and tonumber(at) > current - BUCKETS * length
-    kept[at] = kept[at] or is_in_window and bucket or nil
-  end
-  for _, bucket in pairs(kept) do
-    calls, failures, slow = calls + bucket[1], failures + bucket[2], slow + bucket[3]
-  end
-  breaker.buckets = kept
-  return calls >= settings.minimumCalls
-    and (failures / calls >= settings.failureRate - ROUNDING or slow / calls >= settings.slowCallRate - ROUNDING)
-end
-local function record_call(breaker, call, now, settings, random)
-  if breaker.state == 'closed' and call.generation == breaker.generation then
-    local is_exceeded = count_call(breaker, call, now, settings)
-    return is_exceeded and breaker.mode == 'auto' and opened(breaker, 1, now, settings, random) or breaker
-  end
-  if breaker.state ~= 'half_open' or call.generation < breaker.from then
-    return nil
-  end
-  if call.failed or call.slow then
-    return opened(breaker, breaker.openings + 1, now, settings, random)
-  end
-  breaker.succeeded = breaker.succeeded + 1
-  return breaker.succeeded >= settings.probes and closed(breaker, now) or breaker
-end
-local function with_mode(breaker, mode, now)
-  breaker.mode = mode
-  if mode == 'open' then
-    local after = next_breaker(breaker, 'open', now)
-    after['until'], after.openings = 'none', breaker.openings or 1
-    return after
-  end
-  if mode == 'closed' then
-    return breaker.state == 'closed' and breaker or closed(breaker, now)
-  end
-  return breaker.state == 'open' and half_opened(breaker, now) or breaker
-end
-local function read_breaker(service)
-  local stored = redis.call('HGET', base .. 'breakers', service)
-  return stored and cjson.decode(stored)
-end
-local function store_breaker(service, stored)
-  redis.call('HSET', base .. 'breakers', service, cjson.encode(stored))
-end
-local function write_breaker(service, stored)
-  store_breaker(service, stored)
-  set_gate(service, breaker_starts_at(stored.breaker, now, stored.settings))
-end
-local function define_breaker(service, settings)
-  local stored = read_breaker(service) or { breaker = new_breaker(now) }
-  stored.settings = cjson.decode(settings)
-  write_breaker(service, stored)
-end
-local function set_breaker(service, mode, by, settings)
-  local stored = read_breaker(service) or { breaker = new_breaker(now), settings = cjson.decode(settings) }
-  if stored.breaker.mode ~= mode then
-    local after = with_mode(stored.breaker, mode, now)
-    write_breaker(service, { breaker = after, settings = stored.settings, setBy = { by = by, at = now } })
-  end
-end
-local function remove_breaker(service)
-  redis.call('HDEL', base .. 'breakers', service)
-  set_gate(service, now)
-end
-local function refresh_breaker(service)
-  local stored = read_breaker(service)
-  set_gate(service, stored and breaker_starts_at(stored.breaker, now, stored.settings) or now)
-end
-local function admit_to(service)
-  local stored = read_breaker(service)
-  if not stored then
-    return 0
-  end
-  stored.breaker = admit_start(stored.breaker, now, stored.settings)
-  if stored.breaker.state == 'half_open' then
-    write_breaker(service, stored)
-  end
-  return stored.breaker.generation
-end
-local function record_breaker_call(service, call, random)
-  local stored = read_breaker(service)
-  local was_closed = stored and stored.breaker.state == 'closed'
-  local after = stored and record_call(stored.breaker, call, now, stored.settings, random)
-  if not after then
-    return
-  end
-  stored.breaker = after
-  if was_closed and after.state == 'closed' then
-    store_breaker(service, stored)
-  else
-    write_breaker(service, stored)
-  end
-end
-  local function wake_held_up(limiter)
-    for _, need in ipairs(redis.call('ZRANGEBYLEX', base .. 'waited-needs', '[permits:', '+')) do
-      local first = redis.call('ZRANGE', base .. 'need-waiters:' .. need, 0, 0)[1]
-      if first and string.find(first, limiter .. '=', 1, true) then
-        wake_first(need)
-      end
-    end
-  end
-  function set_gate(service, starts_at)
-    local times, limiter = base .. 'lane-times', KIND .. service
-    local has_lanes = redis.call('EXISTS', base .. 'turn-state') == 1
-    if starts_at == now then
-      if redis.call('HDEL', base .. 'capacities', limiter) == 1 and has_lanes then
-        redis.call('ZADD', times, whole(now), ENTRY .. service)
-        redis.call('ZADD', base .. 'marker', '0', '0')
-      end
-      return
-    end
-    if redis.call('HSET', base .. 'capacities', limiter, '0') == 1 then
-      wake_held_up(limiter)
-    end
-    if starts_at == 'none' then
-      redis.call('ZREM', times, ENTRY .. service)
-    elseif has_lanes then
-      redis.call('ZADD', times, whole(starts_at), ENTRY .. service)
-      redis.call('ZADD', base .. 'marker', 'LT', whole(starts_at), '1')
-    end
-  end
-  local function admit(id, needs)
-    local admitted = {}
-    for service in string.gmatch(needs, KIND .. '([^=]+)=') do
-      admitted[service] = admit_to(service)
-    end
-    if next(admitted) then
-      redis.call('HSET', base .. id, 'admitted', cjson.encode(admitted))
-    end
-  end
-  local function count_calls(id, calls)
-    local admitted = cjson.decode(redis.call('HGET', base .. id, 'admitted') or '{}')
-    for _, each in ipairs(cjson.decode(calls)) do
-      local service, failed, slow, random = unpack(each)
-      if admitted[service] then
-        local call = { generation = admitted[service], failed = failed, slow = slow }
-        record_breaker_call(service, call, random)
-      end
-    end
-  end
-  local function note(need)
-    local service = string.match(need, '^' .. KIND .. '(.*)=')
-    if service and not redis.call('ZSCORE', base .. 'lane-times', ENTRY .. service) then
-      refresh_breaker(service)
-    end
-  end
-  local function note_closed(needs)
-    for need in string.gmatch(needs, KIND .. '[^,]+') do
-      if not noted[need] and redis.call('HEXISTS', base .. 'capacities', string.match(need, '^[^=]+')) == 1 then
-        note(need)
-      end
-      noted[need] = true
-    end
-  end
-  local function resume(entry, most)
-    local service = string.match(entry, '^' .. ENTRY .. '([^=]*)$')
-    if not service then
-      return
-    end
-    refresh_breaker(service)
-    if redis.call('HEXISTS', base .. 'capacities', KIND .. service) == 1 then
-      return
-    end
-    local need = KIND .. service .. '=1'
-    local lanes = redis.call('ZPOPMIN', base .. 'need-waiters:' .. need, most)
-    for i = 1, #lanes, 2 do
-      local pass = redis.call('ZSCORE', base .. 'blocked-lanes', lanes[i])
-      if pass then
-        resume_lane(lanes[i], pass)
-      end
-    end
-    if redis.call('EXISTS', base .. 'need-waiters:' .. need) == 1 then
-      redis.call('ZADD', base .. 'lane-times', whole(now), entry)
-      redis.call('ZADD', base .. 'marker', '0', '0')
-    else
-      redis.call('ZREM', base .. 'lane-times', entry)
-      redis.call('ZREM', base .. 'waited-needs', need)
-    end
-  end
-  created_gates = {
-    define = define_breaker,
-    set = set_breaker,
-    remove = remove_breaker,
-    admit = admit,
-    count_calls = count_calls,
-    note = note,
-    note_closed = note_closed,
-    resume = resume,
-  }
-  return created_gates
 end
 `
 
@@ -2486,188 +1317,6 @@ local function write_outbox(home, id, status, result, own)
     end
   end
   return is_unkept
-end
-`
-
-export const REMOVE_ENDED = `
-local function whole(number)
-  return string.format('%.0f', number)
-end
-local function micros()
-  local time = redis.call('TIME')
-  return time[1] * 1000000 + time[2]
-end
-local function millis()
-  return math.floor(micros() / 1000)
-end
-local JOB_DUE_STEP, JOB_PRIORITY_STEP = 0x1000, 0x100000000
-local function delay_job(home, id, due, part)
-  local least, most = due * JOB_DUE_STEP, (due + 1) * JOB_DUE_STEP - 1
-  local last = redis.call('ZREVRANGEBYSCORE', home .. 'delayed', whole(most), whole(least), 'WITHSCORES', 'LIMIT', 0, 1)
-  local score = whole(last[2] and math.min(last[2] + 1, most) or least)
-  redis.call('ZADD', home .. 'delayed', score, id)
-  if part then
-    redis.call('ZADD', home .. part, score, id)
-  end
-  redis.call('XADD', home .. 'events', '*', 'event', 'delayed', 'jobId', id, 'delay', whole(due))
-  local next_due = math.floor(redis.call('ZRANGE', home .. 'delayed', 0, 0, 'WITHSCORES')[2] / JOB_DUE_STEP)
-  local lane_time = redis.call('ZRANGE', home .. 'lane-times', 0, 0, 'WITHSCORES')[2]
-  redis.call('ZADD', home .. 'marker', whole(math.min(next_due, lane_time or next_due)), '1')
-end
-local function may_start_job(home)
-  local paused, concurrency = unpack(redis.call('HMGET', home .. 'meta', 'paused', 'concurrency'))
-  return not paused and not (concurrency and redis.call('LLEN', home .. 'active') >= tonumber(concurrency))
-end
-local function place_job(home, id, job)
-  if job.due then
-    return delay_job(home, id, job.due, job.part)
-  end
-  if job.priority > 0 then
-    local order = redis.call('INCR', home .. 'pc') % JOB_PRIORITY_STEP
-    redis.call('ZADD', home .. 'prioritized', whole(job.priority * JOB_PRIORITY_STEP + order), id)
-  else
-    redis.call(job.to_head and 'RPUSH' or 'LPUSH', home .. 'wait', id)
-  end
-  if may_start_job(home) then
-    redis.call('ZADD', home .. 'marker', '0', '0')
-  end
-  local from = job.from and { 'prev', job.from } or {}
-  redis.call('XADD', home .. 'events', '*', 'event', 'waiting', 'jobId', id, unpack(from))
-end
-local MAX_FINGERPRINTS = 1000
-local OTHER = '{"state":"","code":"other","message":"errors after the first 1000 kinds"}'
-local function enter_fingerprint(home, id, score, given)
-  local fingerprint, rest, info = string.match(given, '^(%S+)([^\\n]*)\\n(.*)$')
-  local infos = home .. 'fingerprints'
-  if redis.call('HEXISTS', infos, fingerprint) == 0 then
-    if redis.call('HLEN', infos) >= MAX_FINGERPRINTS then
-      fingerprint = 'other'
-      redis.call('HSETNX', infos, fingerprint, OTHER)
-    else
-      redis.call('HSET', infos, fingerprint, info)
-      redis.call('RPUSH', home .. 'new-fingerprints', fingerprint)
-      redis.call('LTRIM', home .. 'new-fingerprints', -MAX_FINGERPRINTS, -1)
-    end
-  end
-  redis.call('HSET', home .. id, 'fingerprint', fingerprint .. rest)
-  redis.call('ZADD', home .. 'fingerprint:' .. fingerprint, score, id)
-end
-local function leave_fingerprint(home, id, stored)
-  if not stored then
-    return
-  end
-  local fingerprint = string.match(stored, '^%S+')
-  local set = home .. 'fingerprint:' .. fingerprint
-  if redis.call('ZREM', set, id) == 1 and redis.call('EXISTS', set) == 0 then
-    redis.call('HDEL', home .. 'fingerprints', fingerprint)
-  end
-end
-local FAILED_PARTS = { 'dead', 'cancelled', 'expired' }
-local function enter_failed(base, id, part, score, fingerprint)
-  redis.call('ZADD', base .. 'failed', score, id)
-  redis.call('ZADD', base .. part, score, id)
-  if fingerprint then
-    enter_fingerprint(base, id, score, fingerprint)
-  end
-end
-local function leave_failed(base, id)
-  local fingerprint = redis.call('HGET', base .. id, 'fingerprint')
-  if fingerprint then
-    leave_fingerprint(base, id, fingerprint)
-    redis.call('HDEL', base .. id, 'fingerprint')
-  end
-  for _, part in ipairs(FAILED_PARTS) do
-    redis.call('ZREM', base .. part, id)
-  end
-  return redis.call('ZREM', base .. 'failed', id) == 1
-end
-local REPEATS_WITHIN_MS = 20000
-local TRIM_AT_ONCE = 1000
-local trimmed, has_removed = {}, nil
-local function remember_removal(home, member, at)
-  local now = millis()
-  local oldest, set = now - REPEATS_WITHIN_MS, home .. 'recently-removed'
-  if at and at < oldest then
-    return
-  end
-  redis.call('ZADD', set, whole(math.min(at or now, now)), member)
-  if trimmed[home] then
-    return
-  end
-  trimmed[home] = true
-  local old = redis.call('ZRANGE', set, '-inf', '(' .. whole(oldest), 'BYSCORE', 'LIMIT', 0, TRIM_AT_ONCE)
-  if #old > 0 then
-    redis.call('ZREM', set, unpack(old))
-  end
-  redis.call('PEXPIRE', set, REPEATS_WITHIN_MS)
-end
-local function was_removed(task)
-  if has_removed == nil then
-    has_removed = redis.call('EXISTS', base .. 'recently-removed') == 1
-  end
-  if not has_removed then
-    return false, false
-  end
-  local member = task.id .. ' ' .. task.caller
-  if task.unique and redis.call('ZSCORE', base .. 'recently-removed', member .. ' r') then
-    return true, true
-  end
-  return redis.call('ZSCORE', base .. 'recently-removed', member), false
-end
-local function delete_keys(job)
-  local children = { job .. ':dependencies', job .. ':processed', job .. ':failed', job .. ':unsuccessful' }
-  return redis.call('DEL', job, job .. ':logs', unpack(children)) > 0
-end
-local function delete_job(base, id)
-  local job = base .. id
-  local enqueued_at, caller, replaced = unpack(redis.call('HMGET', job, 'timestamp', 'caller', 'replaced'))
-  if enqueued_at or redis.call('EXISTS', job) == 1 then
-    redis.call('HINCRBY', base .. 'totals', 'removed', 1)
-  end
-  if enqueued_at then
-    remember_removal(base, id .. ' ' .. (caller or '') .. (replaced and ' r' or ''), tonumber(enqueued_at) or 0)
-  end
-  return delete_keys(job)
-end
-local function release_parent(job, parent)
-  local dependencies = parent and parent .. ':dependencies'
-  if not parent or redis.call('SREM', dependencies, job) == 0 or redis.call('EXISTS', dependencies) == 1 then
-    return nil
-  end
-  local home, id = string.match(parent, '^(.*:)(.*)$')
-  if redis.call('ZREM', home .. 'waiting-children', id) == 0 then
-    return nil
-  end
-  return home, id
-end
-local function leave_parent(job, parent)
-  local home, id = release_parent(job, parent)
-  if home then
-    place_job(home, id, { priority = 0, to_head = true, from = 'waiting-children' })
-  end
-end
-local function remove_ended_task(base, status, id)
-  if status == 'completed' then
-    redis.call('ZREM', base .. 'completed', id)
-  else
-    leave_parent(base .. id, redis.call('HGET', base .. id, 'parentKey'))
-    leave_failed(base, id)
-  end
-  delete_job(base, id)
-end
-local function remove_ended(base, status, since, count, limit)
-  local set = base .. status
-  local old = since ~= '' and redis.call('ZRANGEBYSCORE', set, '-inf', '(' .. since, 'LIMIT', 0, limit) or {}
-  if count ~= '' and #old < limit then
-    local excess = math.min(redis.call('ZCARD', set) - count, limit)
-    if excess > #old then
-      old = redis.call('ZRANGE', set, 0, excess - 1)
-    end
-  end
-  for _, id in ipairs(old) do
-    remove_ended_task(base, status, id)
-  end
-  return #old
 end
 `
 
@@ -2897,16 +1546,19 @@ end
 
 export const TASK_CHARGE = `
 local TASK_OVERHEAD_BYTES = 512
-local function stored_bytes_of(job)
-  local at_end = redis.call('HGET', job, 'atEnd')
+local function stored_bytes_of(job, at_end)
+  if at_end == nil then
+    at_end = redis.call('HGET', job, 'atEnd')
+  end
   local bytes = redis.call('HSTRLEN', job, 'data') + TASK_OVERHEAD_BYTES
   if at_end and string.sub(at_end, 1, 1) == '+' then
     bytes = bytes + redis.call('HSTRLEN', job, 'followUps') + redis.call('HSTRLEN', job, 'compensations')
   end
   return bytes, at_end
 end
-local function charge(home, job, sign)
-  local bytes, at_end = stored_bytes_of(job)
+local function charge(home, job, sign, at_end)
+  local bytes
+  bytes, at_end = stored_bytes_of(job, at_end)
   redis.call('HINCRBY', home .. 'totals', 'bytes', sign * bytes)
   if not at_end then
     return false
@@ -2972,892 +1624,6 @@ local function whole_tokens(tokens)
 end
 local function stored_bucket(tokens, now)
   return string.format('%.9f %.3f', tokens, now)
-end
-`
-
-export const TURNS = `
-local function lane_name(field)
-  return string.match(field, ' (.*)$')
-end
-local function lane_weight(field)
-  return tonumber(string.match(field, '^%S+'))
-end
-local function split_lane(name)
-  if not string.find(name, '\\30', 1, true) then
-    return name, nil
-  end
-  return string.match(name, '^(.*)\\30([^\\30]*)$')
-end
-local function lane_list(base, name)
-  return base .. 'lane:' .. name
-end
-local function lane_priorities(base, name)
-  return base .. 'lane-priorities:' .. name
-end
-local function read_features()
-  local state, limits, capacities = base .. 'turn-state', base .. 'key-limits', base .. 'capacities'
-  return redis.call('EXISTS', state, limits, limits, capacities, capacities, capacities, capacities)
-end
-local function read_obstacles(features)
-  local wait, prioritized = base .. 'wait', base .. 'prioritized'
-  local throttles, times, passes = base .. 'key-throttles', base .. 'lane-times', base .. 'key-passes'
-  local present = redis.call(
-    'EXISTS',
-    throttles,
-    times,
-    passes,
-    wait,
-    wait,
-    wait,
-    wait,
-    prioritized,
-    prioritized,
-    prioritized,
-    prioritized
-  )
-  local obstacles = { has_limits = features % 4 >= 2, is_counted = features >= 2, has_others = present >= 4 }
-  if present % 4 > 0 then
-    obstacles.has_times = redis.call('EXISTS', throttles, times) > 0
-    obstacles.has_throttles = obstacles.has_times and redis.call('EXISTS', throttles) == 1
-    obstacles.has_key_passes = redis.call('EXISTS', passes) == 1
-  end
-  obstacles.limits_lanes = obstacles.is_counted or obstacles.has_throttles or obstacles.has_key_passes
-  return obstacles
-end
-local NEWEST_OF_LANE = 250
-local function note_left_lane(name, count)
-  redis.call('HINCRBY', base .. 'turn-state', 'waiting', -count)
-  if redis.call('EXISTS', lane_list(base, name), lane_priorities(base, name)) > 0 then
-    return
-  end
-  redis.call('ZREM', base .. 'lanes', name)
-  local pass = string.find(name, '\\30', 1, true) and redis.call('ZSCORE', base .. 'blocked-lanes', name)
-  if pass then
-    redis.call('ZREM', base .. 'blocked-lanes', name)
-    redis.call('ZREM', base .. 'lane-times', name)
-    redis.call('ZADD', base .. 'turns', pass, name)
-    redis.call('ZADD', base .. 'marker', '0', '0')
-  end
-end
-local function leave_lane(lane, id)
-  local name = lane_name(lane)
-  if redis.call('ZREM', lane_priorities(base, name), id) == 0 then
-    local list = lane_list(base, name)
-    local newest = redis.call('LPOS', list, id, 'MAXLEN', NEWEST_OF_LANE)
-    if redis.call('LREM', list, newest and 1 or -1, id) == 0 then
-      return false
-    end
-  end
-  note_left_lane(name, 1)
-  return true
-end
-local created_limited
-local function limited()
-  if created_limited then
-    return created_limited
-  end
-local function block_lane(name, pass)
-  redis.call('ZREM', base .. 'turns', name)
-  redis.call('ZADD', base .. 'blocked-lanes', pass, name)
-end
-local function resume_lane(name, pass)
-  redis.call('ZREM', base .. 'blocked-lanes', name)
-  local first = redis.call('ZRANGE', base .. 'turns', 0, 0, 'WITHSCORES')
-  local time = redis.call('HGET', base .. 'turn-state', 'time')
-  redis.call('ZADD', base .. 'turns', math.max(pass, first[2] or 0, time or 0), name)
-  if redis.call('ZSCORE', base .. 'lanes', name) then
-    redis.call('ZADD', base .. 'marker', '0', '0')
-  end
-end
-local function wake_lane(name, ticket)
-  if name and redis.call('ZREM', base .. 'blocked-lanes', name) == 1 then
-    redis.call('ZADD', base .. 'turns', ticket, name)
-    redis.call('ZADD', base .. 'marker', '0', '0')
-  end
-end
-local function wake_first(need)
-  local first, ticket = unpack(redis.call('ZRANGE', base .. 'need-waiters:' .. need, 0, 0, 'WITHSCORES'))
-  wake_lane(first, ticket)
-end
-local function key_need(key)
-  return 'key:' .. key .. '=1'
-end
-local function whole(number)
-  return string.format('%.0f', number)
-end
-local function micros()
-  local time = redis.call('TIME')
-  return time[1] * 1000000 + time[2]
-end
-local function millis()
-  return math.floor(micros() / 1000)
-end
-local function limits_of_key(key)
-  local own, default, own_rate, default_rate =
-    unpack(redis.call('HMGET', base .. 'key-limits', 'concurrency:' .. key, 'concurrency', 'rate:' .. key, 'rate'))
-  return tonumber(own or default), own_rate or default_rate, own, own_rate
-end
-local function active_of_key(key)
-  return tonumber(redis.call('ZSCORE', base .. 'active-by-key', key)) or 0
-end
-local function count_key(key, by)
-  local count = tonumber(redis.call('ZINCRBY', base .. 'active-by-key', by, key))
-  if count == 0 then
-    redis.call('ZREM', base .. 'active-by-key', key)
-  end
-  return count
-end
-local function open_rate(key, stored)
-  local max, per, burst = string.match(stored, '^(%d+)/(%d+)/(%d+)$')
-  local now, interval = micros() / 1000, per / max
-  local early = interval * (burst - 1)
-  local due = tonumber(redis.call('GET', base .. 'key-rate:' .. key)) or now
-  if due > now + early + interval + 1 then
-    due = now + early
-  end
-  return { key = key, now = now, interval = interval, early = early, due = due }
-end
-local function key_starts_at(key, rate, has_throttles)
-  local starts_at = rate and rate.due - rate.early > rate.now and math.ceil(rate.due - rate.early) or nil
-  local ends_at = has_throttles and tonumber(redis.call('ZSCORE', base .. 'key-throttles', key))
-  return ends_at and ends_at > math.max(micros() / 1000, starts_at or 0) and ends_at or starts_at
-end
-local function count_start(rate)
-  rate.due = math.max(rate.due, rate.now) + rate.interval
-  local life = math.max(1, math.ceil(rate.due - rate.now))
-  redis.call('SET', base .. 'key-rate:' .. rate.key, string.format('%.3f', rate.due), 'PX', life)
-end
-local created_limiters
-local function limiters()
-  if created_limiters then
-    return created_limiters
-  end
-  local function each_need(needs)
-    return string.gmatch(needs, '([^,]+)=(%d+)')
-  end
-  local function capacity_of(limiter)
-    return tonumber(redis.call('HGET', base .. 'capacities', limiter))
-  end
-  local function used_of(limiter)
-    return tonumber(redis.call('ZSCORE', base .. 'in-use', limiter)) or 0
-  end
-local function is_before(one, other)
-  for i = 1, math.min(#one, #other) do
-    local a, b = string.byte(one, i), string.byte(other, i)
-    if a ~= b then
-      return a < b
-    end
-  end
-  return #one < #other
-end
-local function first_waiter(limiter)
-  local capacity, first, ticket = capacity_of(limiter), nil, nil
-  local needs = redis.call('ZRANGEBYLEX', base .. 'waited-needs', '[' .. limiter .. '=', '(' .. limiter .. '>')
-  for _, need in ipairs(needs) do
-    if not capacity or tonumber(string.match(need, '%d+$')) <= capacity then
-      local lane, score = unpack(redis.call('ZRANGE', base .. 'need-waiters:' .. need, 0, 0, 'WITHSCORES'))
-      local at = tonumber(score)
-      if lane and (not first or at < ticket or at == ticket and is_before(lane, first)) then
-        first, ticket = lane, at
-      end
-    end
-  end
-  return first, ticket
-end
-local function wake(limiter)
-  wake_lane(first_waiter(limiter))
-end
-local function leave(name, need)
-  local waiters = base .. 'need-waiters:' .. need
-  if redis.call('ZREM', waiters, name) == 0 then
-    return false
-  end
-  if redis.call('EXISTS', waiters) == 0 then
-    redis.call('ZREM', base .. 'waited-needs', need)
-  end
-  return true
-end
-local function leave_key(name, key)
-  local has_left = leave(name, key_need(key))
-  if has_left then
-    wake_first(key_need(key))
-  end
-  return has_left
-end
-local function leave_waiters(name, key, needs, kept)
-  if redis.call('EXISTS', base .. 'waited-needs') == 0 then
-    return false
-  end
-  local has_left = false
-  for limiter, amount in each_need(needs) do
-    if limiter ~= kept and leave(name, limiter .. '=' .. amount) then
-      has_left = true
-      wake(limiter)
-    end
-  end
-  return kept ~= 'key' and leave_key(name, key) or has_left
-end
-local function wait_for(name, refused, pass, time)
-  for _, need in ipairs(refused) do
-    redis.call('ZADD', base .. 'need-waiters:' .. need, 'NX', pass, name)
-    redis.call('ZADD', base .. 'waited-needs', '0', need)
-  end
-  block_lane(name, pass)
-  local state = base .. 'turn-state'
-  if time and time > (tonumber(redis.call('HGET', state, 'time')) or -1) then
-    redis.call('HSET', state, 'time', time)
-  end
-end
-  local function refusals(name, key, needs, pass)
-    local refused, time = nil, pass
-    for limiter, amount in each_need(needs) do
-      local capacity, need = capacity_of(limiter), limiter .. '=' .. amount
-      if capacity and tonumber(amount) > capacity then
-        leave_waiters(name, key, needs, limiter)
-        return { need }
-      end
-      local first, ticket
-      if capacity then
-        first, ticket = first_waiter(limiter)
-      end
-      local is_behind = first and first ~= name and (ticket < pass or ticket == pass and is_before(first, name))
-      if is_behind or capacity and used_of(limiter) + amount > capacity then
-        refused = refused or {}
-        refused[#refused + 1] = need
-        time = first and math.min(time, ticket) or time
-      end
-    end
-    if refused then
-      leave_key(name, key)
-    end
-    return refused, time
-  end
-  local function is_full(needs)
-    for limiter, amount in each_need(needs) do
-      local capacity = capacity_of(limiter)
-      if capacity and used_of(limiter) + amount > capacity then
-        return true
-      end
-    end
-    return false
-  end
-  local function take(needs)
-    for limiter, amount in each_need(needs) do
-      if string.sub(limiter, 1, 8) ~= 'service:' and redis.call('HEXISTS', base .. 'capacities', limiter) == 1 then
-        redis.call('ZINCRBY', base .. 'in-use', amount, limiter)
-      end
-    end
-  end
-  local function give_back(needs)
-    for limiter, amount in each_need(needs) do
-      local left = redis.call('ZADD', base .. 'in-use', 'XX', 'INCR', '-' .. amount, limiter)
-      if left then
-        if tonumber(left) <= 0 then
-          redis.call('ZREM', base .. 'in-use', limiter)
-        end
-        wake(limiter)
-      end
-    end
-  end
-  created_limiters = {
-    refusals = refusals,
-    wait_for = wait_for,
-    leave_waiters = leave_waiters,
-    is_full = is_full,
-    take = take,
-    give_back = give_back,
-    wake = wake,
-    each_need = each_need,
-  }
-  return created_limiters
-end
-local function resume_key(key)
-  local pass = redis.call('ZSCORE', base .. 'blocked-lanes', key)
-  if pass and not redis.call('ZSCORE', base .. 'lane-times', key) then
-    resume_lane(key, pass)
-  end
-  wake_first(key_need(key))
-end
-local function hold_places(id)
-  local lane = redis.call('HGET', base .. id, 'lane')
-  if not lane then
-    return
-  end
-  local key, needs = split_lane(lane_name(lane))
-  if key ~= '' and redis.call('EXISTS', base .. 'key-limits') == 1 then
-    count_key(key, 1)
-  end
-  if needs then
-    limiters().take(needs)
-  end
-end
-local function give_back_places(key, needs, has_limits)
-  local left = key ~= '' and has_limits and redis.call('ZADD', base .. 'active-by-key', 'XX', 'INCR', '-1', key)
-  if left then
-    if tonumber(left) <= 0 then
-      redis.call('ZREM', base .. 'active-by-key', key)
-    end
-    if redis.call('EXISTS', base .. 'blocked-lanes', base .. 'waited-needs') > 0 then
-      resume_key(key)
-    end
-  end
-  if needs then
-    limiters().give_back(needs)
-  end
-end
-local created_gates
-local function gates()
-  if created_gates then
-    return created_gates
-  end
-  local KIND = 'service:'
-  local ENTRY = '\\30' .. KIND
-  local now, noted, set_gate = millis(), {}, nil
-local BUCKETS, OPEN_JITTER, ROUNDING = 10, 0.1, 1e-9
-local function new_breaker(now)
-  return { state = 'closed', mode = 'auto', generation = 0, since = now, buckets = {} }
-end
-local function next_breaker(breaker, state, now)
-  return { state = state, mode = breaker.mode, generation = breaker.generation + 1, since = now }
-end
-local function half_opened(breaker, at)
-  local after = next_breaker(breaker, 'half_open', at)
-  after.from, after.openings = after.generation, breaker.openings
-  after.started, after['until'], after.succeeded = 0, 'none', 0
-  return after
-end
-local function closed(breaker, now)
-  local after = next_breaker(breaker, 'closed', now)
-  after.buckets = {}
-  return after
-end
-local function open_ms(openings, settings)
-  return math.min(settings.openMs * 2 ^ (openings - 1), settings.maxOpenMs)
-end
-local function opened(breaker, openings, now, settings, random)
-  local after = next_breaker(breaker, 'open', now)
-  after['until'] = now + math.ceil(open_ms(openings, settings) * (1 + OPEN_JITTER * random))
-  after.openings = openings
-  return after
-end
-local function has_passed(ends_at, now, settings)
-  return ends_at <= now or ends_at - now > settings.maxOpenMs * (1 + OPEN_JITTER) + 1
-end
-local function advance(breaker, now, settings)
-  local ends_at = breaker['until']
-  if not ends_at or ends_at == 'none' or not has_passed(ends_at, now, settings) then
-    return breaker
-  end
-  if breaker.state == 'open' then
-    return half_opened(breaker, math.min(ends_at, now))
-  end
-  breaker.generation, breaker.started, breaker['until'] = breaker.generation + 1, 0, 'none'
-  return breaker
-end
-local function breaker_starts_at(breaker, now, settings)
-  local current = advance(breaker, now, settings)
-  local is_probed = current.state == 'half_open' and current.started < settings.probes
-  return (current.state == 'closed' or is_probed) and now or current['until']
-end
-local function admit_start(breaker, now, settings)
-  local current = advance(breaker, now, settings)
-  if current.state == 'half_open' then
-    if current['until'] == 'none' then
-      current['until'] = now + open_ms(current.openings, settings)
-    end
-    current.started = current.started + 1
-  end
-  return current
-end
-local function count_call(breaker, call, now, settings)
-  local length = math.ceil(settings.windowMs / BUCKETS)
-  local current = math.floor(now / length) * length
-  local name = string.format('%.0f', current)
-  local own = breaker.buckets[name] or { 0, 0, 0 }
-  local kept, calls, failures, slow = {}, 0, 0, 0
-  kept[name] = { own[1] + 1, own[2] + (call.failed and 1 or 0), own[3] + (call.slow and 1 or 0) }
-  for at, bucket in pairs(breaker.buckets) do
-    local is_in_window = tonumber(at) <= current and tonumber(at) > current - BUCKETS * length
-    kept[at] = kept[at] or is_in_window and bucket or nil
-  end
-  for _, bucket in pairs(kept) do
-    calls, failures, slow = calls + bucket[1], failures + bucket[2], slow + bucket[3]
-  end
-  breaker.buckets = kept
-  return calls >= settings.minimumCalls
-    and (failures / calls >= settings.failureRate - ROUNDING or slow / calls >= settings.slowCallRate - ROUNDING)
-end
-local function record_call(breaker, call, now, settings, random)
-  if breaker.state == 'closed' and call.generation == breaker.generation then
-    local is_exceeded = count_call(breaker, call, now, settings)
-    return is_exceeded and breaker.mode == 'auto' and opened(breaker, 1, now, settings, random) or breaker
-  end
-  if breaker.state ~= 'half_open' or call.generation < breaker.from then
-    return nil
-  end
-  if call.failed or call.slow then
-    return opened(breaker, breaker.openings + 1, now, settings, random)
-  end
-  breaker.succeeded = breaker.succeeded + 1
-  return breaker.succeeded >= settings.probes and closed(breaker, now) or breaker
-end
-local function with_mode(breaker, mode, now)
-  breaker.mode = mode
-  if mode == 'open' then
-    local after = next_breaker(breaker, 'open', now)
-    after['until'], after.openings = 'none', breaker.openings or 1
-    return after
-  end
-  if mode == 'closed' then
-    return breaker.state == 'closed' and breaker or closed(breaker, now)
-  end
-  return breaker.state == 'open' and half_opened(breaker, now) or breaker
-end
-local function read_breaker(service)
-  local stored = redis.call('HGET', base .. 'breakers', service)
-  return stored and cjson.decode(stored)
-end
-local function store_breaker(service, stored)
-  redis.call('HSET', base .. 'breakers', service, cjson.encode(stored))
-end
-local function write_breaker(service, stored)
-  store_breaker(service, stored)
-  set_gate(service, breaker_starts_at(stored.breaker, now, stored.settings))
-end
-local function define_breaker(service, settings)
-  local stored = read_breaker(service) or { breaker = new_breaker(now) }
-  stored.settings = cjson.decode(settings)
-  write_breaker(service, stored)
-end
-local function set_breaker(service, mode, by, settings)
-  local stored = read_breaker(service) or { breaker = new_breaker(now), settings = cjson.decode(settings) }
-  if stored.breaker.mode ~= mode then
-    local after = with_mode(stored.breaker, mode, now)
-    write_breaker(service, { breaker = after, settings = stored.settings, setBy = { by = by, at = now } })
-  end
-end
-local function remove_breaker(service)
-  redis.call('HDEL', base .. 'breakers', service)
-  set_gate(service, now)
-end
-local function refresh_breaker(service)
-  local stored = read_breaker(service)
-  set_gate(service, stored and breaker_starts_at(stored.breaker, now, stored.settings) or now)
-end
-local function admit_to(service)
-  local stored = read_breaker(service)
-  if not stored then
-    return 0
-  end
-  stored.breaker = admit_start(stored.breaker, now, stored.settings)
-  if stored.breaker.state == 'half_open' then
-    write_breaker(service, stored)
-  end
-  return stored.breaker.generation
-end
-local function record_breaker_call(service, call, random)
-  local stored = read_breaker(service)
-  local was_closed = stored and stored.breaker.state == 'closed'
-  local after = stored and record_call(stored.breaker, call, now, stored.settings, random)
-  if not after then
-    return
-  end
-  stored.breaker = after
-  if was_closed and after.state == 'closed' then
-    store_breaker(service, stored)
-  else
-    write_breaker(service, stored)
-  end
-end
-  local function wake_held_up(limiter)
-    for _, need in ipairs(redis.call('ZRANGEBYLEX', base .. 'waited-needs', '[permits:', '+')) do
-      local first = redis.call('ZRANGE', base .. 'need-waiters:' .. need, 0, 0)[1]
-      if first and string.find(first, limiter .. '=', 1, true) then
-        wake_first(need)
-      end
-    end
-  end
-  function set_gate(service, starts_at)
-    local times, limiter = base .. 'lane-times', KIND .. service
-    local has_lanes = redis.call('EXISTS', base .. 'turn-state') == 1
-    if starts_at == now then
-      if redis.call('HDEL', base .. 'capacities', limiter) == 1 and has_lanes then
-        redis.call('ZADD', times, whole(now), ENTRY .. service)
-        redis.call('ZADD', base .. 'marker', '0', '0')
-      end
-      return
-    end
-    if redis.call('HSET', base .. 'capacities', limiter, '0') == 1 then
-      wake_held_up(limiter)
-    end
-    if starts_at == 'none' then
-      redis.call('ZREM', times, ENTRY .. service)
-    elseif has_lanes then
-      redis.call('ZADD', times, whole(starts_at), ENTRY .. service)
-      redis.call('ZADD', base .. 'marker', 'LT', whole(starts_at), '1')
-    end
-  end
-  local function admit(id, needs)
-    local admitted = {}
-    for service in string.gmatch(needs, KIND .. '([^=]+)=') do
-      admitted[service] = admit_to(service)
-    end
-    if next(admitted) then
-      redis.call('HSET', base .. id, 'admitted', cjson.encode(admitted))
-    end
-  end
-  local function count_calls(id, calls)
-    local admitted = cjson.decode(redis.call('HGET', base .. id, 'admitted') or '{}')
-    for _, each in ipairs(cjson.decode(calls)) do
-      local service, failed, slow, random = unpack(each)
-      if admitted[service] then
-        local call = { generation = admitted[service], failed = failed, slow = slow }
-        record_breaker_call(service, call, random)
-      end
-    end
-  end
-  local function note(need)
-    local service = string.match(need, '^' .. KIND .. '(.*)=')
-    if service and not redis.call('ZSCORE', base .. 'lane-times', ENTRY .. service) then
-      refresh_breaker(service)
-    end
-  end
-  local function note_closed(needs)
-    for need in string.gmatch(needs, KIND .. '[^,]+') do
-      if not noted[need] and redis.call('HEXISTS', base .. 'capacities', string.match(need, '^[^=]+')) == 1 then
-        note(need)
-      end
-      noted[need] = true
-    end
-  end
-  local function resume(entry, most)
-    local service = string.match(entry, '^' .. ENTRY .. '([^=]*)$')
-    if not service then
-      return
-    end
-    refresh_breaker(service)
-    if redis.call('HEXISTS', base .. 'capacities', KIND .. service) == 1 then
-      return
-    end
-    local need = KIND .. service .. '=1'
-    local lanes = redis.call('ZPOPMIN', base .. 'need-waiters:' .. need, most)
-    for i = 1, #lanes, 2 do
-      local pass = redis.call('ZSCORE', base .. 'blocked-lanes', lanes[i])
-      if pass then
-        resume_lane(lanes[i], pass)
-      end
-    end
-    if redis.call('EXISTS', base .. 'need-waiters:' .. need) == 1 then
-      redis.call('ZADD', base .. 'lane-times', whole(now), entry)
-      redis.call('ZADD', base .. 'marker', '0', '0')
-    else
-      redis.call('ZREM', base .. 'lane-times', entry)
-      redis.call('ZREM', base .. 'waited-needs', need)
-    end
-  end
-  created_gates = {
-    define = define_breaker,
-    set = set_breaker,
-    remove = remove_breaker,
-    admit = admit,
-    count_calls = count_calls,
-    note = note,
-    note_closed = note_closed,
-    resume = resume,
-  }
-  return created_gates
-end
-local function read_lane(name, obstacles)
-  local key, needs = split_lane(name)
-  local lane = { name = name, key = key, needs = needs }
-  if obstacles.has_limits and key ~= '' then
-    local limit, rate = limits_of_key(key)
-    lane.limit, lane.rate = limit, rate and open_rate(key, rate) or nil
-  end
-  lane.starts_at = key_starts_at(key, lane.rate, obstacles.has_throttles)
-  return lane
-end
-local function open_turn(name, pass, obstacles)
-  local turn = read_lane(name, obstacles)
-  turn.pass = pass
-  if obstacles.has_limits and turn.key ~= '' and not turn.starts_at then
-    turn.active = count_key(turn.key, 1)
-  end
-  turn.is_limited = turn.needs and (obstacles.is_counted or redis.call('EXISTS', base .. 'waited-needs') == 1)
-  return turn
-end
-local function wait_for_key(turn, pass, time)
-  local name, starts_at = turn.name, turn.starts_at
-  if turn.is_limited and not starts_at then
-    return limiters().wait_for(name, { key_need(turn.key) }, pass, time)
-  end
-  block_lane(name, pass)
-  redis.call('HSET', base .. 'turn-state', 'time', time or pass)
-  if starts_at then
-    redis.call('ZADD', base .. 'lane-times', whole(starts_at), name)
-  end
-end
-local function holds_up(turn)
-  local name, key, needs, pass = turn.name, turn.key, turn.needs, turn.pass
-  local is_at_limit = turn.starts_at or turn.limit and turn.active > turn.limit
-  if turn.is_limited and not redis.call('ZSCORE', base .. 'lanes', name) then
-    return false
-  end
-  if is_at_limit then
-    if turn.is_limited then
-      limiters().leave_waiters(name, key, needs, not turn.starts_at and 'key' or nil)
-    end
-    wait_for_key(turn, pass, nil)
-    return true
-  end
-  local refused, time
-  if turn.is_limited then
-    refused, time = limiters().refusals(name, key, needs, pass)
-  end
-  if refused then
-    limiters().wait_for(name, refused, pass, time)
-    if string.find(refused[1], '^service:') then
-      gates().note(refused[1])
-    end
-  end
-  return refused ~= nil
-end
-local function reached_pass(turn)
-  local name, pass = turn.name, turn.pass
-  if not turn.is_limited or redis.call('EXISTS', base .. 'waited-needs') == 0 then
-    return pass
-  end
-  local other = redis.call('ZRANGE', base .. 'turns', 1, 1, 'WITHSCORES')
-  local time = math.max(other[2] or 0, redis.call('HGET', base .. 'turn-state', 'time') or 0)
-  return limiters().leave_waiters(name, turn.key, turn.needs) and math.max(pass, time) or pass
-end
-local function end_turn(turn, id, lane, obstacles)
-  local name, key, needs, passes = turn.name, turn.key, turn.needs, base .. 'key-passes'
-  local pass = reached_pass(turn)
-  local key_pass = obstacles.has_key_passes and tonumber(redis.call('ZSCORE', passes, key)) or nil
-  local next_pass = math.max(pass, key_pass or pass) + 1 / lane_weight(lane)
-  if key_pass or needs then
-    redis.call('ZADD', passes, next_pass, key)
-  end
-  if turn.rate then
-    count_start(turn.rate)
-    turn.starts_at = key_starts_at(key, turn.rate, false)
-  end
-  if turn.is_limited then
-    limiters().take(needs)
-  end
-  if needs and string.find(needs, 'service:', 1, true) then
-    gates().admit(id, needs)
-  end
-  if turn.starts_at or turn.limit and turn.active >= turn.limit then
-    wait_for_key(turn, next_pass, pass)
-    return false
-  end
-  redis.call('ZADD', base .. 'turns', next_pass, name)
-  local has_tasks = turn.is_limited and redis.call('ZSCORE', base .. 'lanes', name)
-  local refused = has_tasks and limiters().refusals(name, key, needs, next_pass)
-  if refused then
-    limiters().wait_for(name, refused, next_pass, pass)
-  end
-  return not refused
-end
-local function end_idle_turn(turn, is_empty)
-  if is_empty and turn.is_limited then
-    limiters().leave_waiters(turn.name, turn.key, turn.needs)
-  end
-  if is_empty and turn.needs then
-    redis.call('ZREMRANGEBYSCORE', base .. 'key-passes', '-inf', turn.pass)
-  end
-  if turn.active then
-    count_key(turn.key, -1)
-  end
-end
-local RESUMED_AT_ONCE = 32
-local function resume_due(now)
-  local times = base .. 'lane-times'
-  for _, name in ipairs(redis.call('ZRANGEBYSCORE', times, '-inf', now, 'LIMIT', 0, RESUMED_AT_ONCE)) do
-    redis.call('ZREM', times, name)
-    local pass = redis.call('ZSCORE', base .. 'blocked-lanes', name)
-    if pass then
-      resume_lane(name, pass)
-    end
-    if string.find(name, '^\\30service:') then
-      gates().resume(name, RESUMED_AT_ONCE)
-    end
-  end
-end
-local function begin_again()
-  local turns, blocked = base .. 'turns', base .. 'blocked-lanes'
-  for _, need in ipairs(redis.call('ZRANGE', base .. 'waited-needs', 0, -1)) do
-    redis.call('ZDIFFSTORE', blocked, '2', blocked, base .. 'need-waiters:' .. need)
-    redis.call('UNLINK', base .. 'need-waiters:' .. need)
-  end
-  redis.call('UNLINK', base .. 'waited-needs', base .. 'key-passes')
-  redis.call('ZUNIONSTORE', blocked, '1', blocked, 'WEIGHTS', '0')
-  redis.call('ZDIFFSTORE', turns, '2', base .. 'lanes', blocked)
-  redis.call('ZUNIONSTORE', turns, '1', turns, 'WEIGHTS', '0')
-  redis.call('HDEL', base .. 'turn-state', 'pass', 'time')
-end
-local function return_stray(id, lane, is_others_turn)
-local JOINS_BEHIND = 0.125
-local LANE_PRIORITY_STEP = 0x100000000
-local function join_turns(name)
-  local first = redis.call('ZRANGE', base .. 'turns', 0, 0, 'WITHSCORES')
-  local time, others = unpack(redis.call('HMGET', base .. 'turn-state', 'time', 'pass'))
-  local pass = (first[2] or time) and math.max(first[2] or 0, time or 0) + JOINS_BEHIND or others or 0
-  redis.call('ZADD', base .. 'turns', 'NX', pass, name)
-end
-local function enter_lane(lane, id, priority, to_head)
-  local name, state, was_empty = lane_name(lane), base .. 'turn-state', false
-  local list, priorities = lane_list(base, name), lane_priorities(base, name)
-  if priority > 0 then
-    was_empty = redis.call('EXISTS', list, priorities) == 0
-    local order = to_head and 0 or redis.call('HINCRBY', state, 'order', 1) % LANE_PRIORITY_STEP
-    redis.call('ZADD', priorities, whole(priority * LANE_PRIORITY_STEP + order), id)
-  else
-    was_empty = redis.call(to_head and 'RPUSH' or 'LPUSH', list, id) == 1 and redis.call('EXISTS', priorities) == 0
-  end
-  redis.call('HINCRBY', state, 'waiting', 1)
-  if not was_empty then
-    return false
-  end
-  redis.call('ZADD', base .. 'lanes', redis.call('HINCRBY', state, 'order', 1), name)
-  if redis.call('ZSCORE', base .. 'blocked-lanes', name) then
-    return redis.call('ZSCORE', base .. 'lane-times', name) and true or false
-  end
-  join_turns(name)
-  return true
-end
-  redis.call('LPOP', base .. 'active')
-  if is_others_turn then
-    redis.call('HINCRBYFLOAT', base .. 'turn-state', 'pass', '-1')
-  end
-  enter_lane(lane, id, 0, true)
-end
-  created_limited = {
-    hold_places = hold_places,
-    give_back_places = give_back_places,
-    open_turn = open_turn,
-    holds_up = holds_up,
-    end_turn = end_turn,
-    end_idle_turn = end_idle_turn,
-    resume_due = resume_due,
-    begin_again = begin_again,
-    return_stray = return_stray,
-  }
-  return created_limited
-end
-local function give_back(lane)
-  local key, needs = split_lane(lane_name(lane))
-  local features = read_features()
-  local has_limits = features % 4 >= 2
-  if needs or has_limits and key ~= '' then
-    limited().give_back_places(key, needs, has_limits)
-  end
-  return not needs and features or nil
-end
-local function forget_turns(base)
-  if redis.call('EXISTS', base .. 'waited-needs') == 1 then
-    for _, need in ipairs(redis.call('ZRANGE', base .. 'waited-needs', 0, -1)) do
-      redis.call('UNLINK', base .. 'need-waiters:' .. need)
-    end
-    redis.call('UNLINK', base .. 'waited-needs')
-  end
-  local turns, state = base .. 'turns', base .. 'turn-state'
-  redis.call('UNLINK', turns, state, base .. 'blocked-lanes', base .. 'lane-times', base .. 'key-passes')
-end
-local MAX_LANES = 32
-local LAST_PASS = 0x100000000
-local function take_head(name)
-  local active = base .. 'active'
-  local id = redis.call('RPOPLPUSH', lane_list(base, name), active)
-  if not id then
-    id = redis.call('ZPOPMIN', lane_priorities(base, name))[1]
-    if not id then
-      redis.call('ZREM', base .. 'turns', name)
-      return nil
-    end
-    redis.call('LPUSH', active, id)
-  end
-  note_left_lane(name, 1)
-  return id
-end
-local function take_turn(obstacles)
-  local turns, state = base .. 'turns', base .. 'turn-state'
-  for _ = 1, MAX_LANES do
-    local name, pass = unpack(redis.call('ZRANGE', turns, 0, 0, 'WITHSCORES'))
-    if name and tonumber(pass) >= LAST_PASS then
-      limited().begin_again()
-      name, pass = unpack(redis.call('ZRANGE', turns, 0, 0, 'WITHSCORES'))
-    end
-    if not name then
-      return nil, false
-    end
-    pass = tonumber(pass)
-    if obstacles.has_others then
-      local own = math.max(tonumber(redis.call('HGET', state, 'pass')) or pass, pass - 1)
-      if own <= pass then
-        redis.call('HSET', state, 'pass', own + 1)
-        return nil, true
-      end
-    end
-    local _, needs = split_lane(name)
-    local turn = (needs or obstacles.limits_lanes) and limited().open_turn(name, pass, obstacles) or nil
-    local is_empty = false
-    if not turn or not limited().holds_up(turn) then
-      local id = take_head(name)
-      local lane = id and redis.call('HGET', base .. id, 'lane')
-      if lane and turn then
-        return id, false, limited().end_turn(turn, id, lane, obstacles)
-      elseif lane then
-        redis.call('ZADD', turns, pass + 1 / lane_weight(lane), name)
-        return id, false, true
-      elseif id then
-        redis.call('LPOP', base .. 'active')
-      end
-      is_empty = not id
-    end
-    if turn then
-      limited().end_idle_turn(turn, is_empty)
-    end
-    if is_empty and not obstacles.has_others and redis.call('EXISTS', base .. 'lanes') == 0 then
-      return nil, false
-    end
-  end
-  return nil, false
-end
-local function start_next(features, now)
-  if not features or features % 2 == 0 then
-    features = read_features()
-  end
-  local wait, prioritized, turns, lanes = base .. 'wait', base .. 'prioritized', base .. 'turns', base .. 'lanes'
-  local obstacles
-  for _ = 1, MAX_LANES do
-    obstacles = read_obstacles(features)
-    if obstacles.has_times then
-      limited().resume_due(now)
-    end
-    local id, is_turn_of_others, takes_turns_on = take_turn(obstacles)
-    if id then
-      local is_last = obstacles.is_counted and not takes_turns_on
-      local delayed, times = base .. 'delayed', base .. 'lane-times'
-      return id, is_last and redis.call('EXISTS', turns, wait, prioritized, delayed, times) == 0
-    end
-    local remaining = not is_turn_of_others and redis.call('EXISTS', turns, lanes, lanes)
-    if remaining == 0 or remaining == 1 and not obstacles.has_others then
-      forget_turns(base)
-    elseif remaining == 3 then
-      redis.call('ZADD', base .. 'marker', '0', '0')
-    end
-    id = redis.call('RPOPLPUSH', wait, base .. 'active')
-    local lane = id and obstacles.is_counted and redis.call('HGET', base .. id, 'lane')
-    if not lane then
-      return id, false, not id and obstacles.is_counted
-    end
-    limited().return_stray(id, lane, is_turn_of_others)
-  end
-  redis.call('ZADD', base .. 'marker', '0', '0')
-  return nil, false, obstacles.is_counted
 end
 `
 
@@ -4506,7 +2272,7 @@ local PUSHED_AT_ONCE = 7000
 local function has_metrics(base)
   return redis.call('EXISTS', base .. 'metrics:failed', base .. 'metrics:completed') > 0
 end
-local function list_minutes(list, first, minutes)
+local function list_minutes(list, first, minutes, most)
   local points = { first }
   for i = 2, minutes do
     points[i] = 0
@@ -4514,35 +2280,45 @@ local function list_minutes(list, first, minutes)
   for from = 1, minutes, PUSHED_AT_ONCE do
     redis.call('LPUSH', list, unpack(points, from, math.min(from + PUSHED_AT_ONCE - 1, minutes)))
   end
-  redis.call('LTRIM', list, 0, MAX_MINUTES - 1)
+  redis.call('LTRIM', list, 0, most - 1)
 end
-local function count_failed(base, at)
-  local metrics = base .. 'metrics:failed'
+local function count_ended(base, set, at, most)
+  local metrics = base .. 'metrics:' .. set
   local before = redis.call('HINCRBY', metrics, 'count', 1) - 1
   local last_end, listed = unpack(redis.call('HMGET', metrics, 'prevTS', 'prevCount'))
   if not last_end then
     redis.call('HSET', metrics, 'prevTS', at, 'prevCount', 0)
     return
   end
-  local minutes = math.min(math.floor(at / 60000) - math.floor(last_end / 60000), MAX_MINUTES)
+  local minutes = math.min(math.floor(at / 60000) - math.floor(last_end / 60000), most)
   if minutes > 0 then
-    list_minutes(metrics .. ':data', before - (listed or 0), minutes)
+    list_minutes(metrics .. ':data', before - (listed or 0), minutes, most)
     redis.call('HSET', metrics, 'prevCount', before, 'prevTS', at)
   end
 end
-local JOB_DUE_STEP, JOB_PRIORITY_STEP = 0x1000, 0x100000000
-local function delay_job(home, id, due, part)
-  local least, most = due * JOB_DUE_STEP, (due + 1) * JOB_DUE_STEP - 1
-  local last = redis.call('ZREVRANGEBYSCORE', home .. 'delayed', whole(most), whole(least), 'WITHSCORES', 'LIMIT', 0, 1)
+local DELAYED_STEP = 0x1000
+local function enter_delayed(base, id, due, part)
+  local least, most = due * DELAYED_STEP, (due + 1) * DELAYED_STEP - 1
+  local last = redis.call('ZREVRANGEBYSCORE', base .. 'delayed', whole(most), whole(least), 'WITHSCORES', 'LIMIT', 0, 1)
   local score = whole(last[2] and math.min(last[2] + 1, most) or least)
-  redis.call('ZADD', home .. 'delayed', score, id)
+  redis.call('ZADD', base .. 'delayed', score, id)
   if part then
-    redis.call('ZADD', home .. part, score, id)
+    redis.call('ZADD', base .. part, score, id)
   end
+  return score
+end
+local function next_due(base)
+  local first = redis.call('ZRANGE', base .. 'delayed', '0', '0', 'WITHSCORES')[2]
+  local due = first and math.floor(first / DELAYED_STEP) or math.huge
+  local lane_time = tonumber(redis.call('ZRANGE', base .. 'lane-times', '0', '0', 'WITHSCORES')[2]) or math.huge
+  local at = math.min(due, lane_time)
+  return at < math.huge and at or nil
+end
+local JOB_PRIORITY_STEP = 0x100000000
+local function delay_job(home, id, due, part)
+  enter_delayed(home, id, due, part)
   redis.call('XADD', home .. 'events', '*', 'event', 'delayed', 'jobId', id, 'delay', whole(due))
-  local next_due = math.floor(redis.call('ZRANGE', home .. 'delayed', 0, 0, 'WITHSCORES')[2] / JOB_DUE_STEP)
-  local lane_time = redis.call('ZRANGE', home .. 'lane-times', 0, 0, 'WITHSCORES')[2]
-  redis.call('ZADD', home .. 'marker', whole(math.min(next_due, lane_time or next_due)), '1')
+  redis.call('ZADD', home .. 'marker', whole(next_due(home)), '1')
 end
 local function may_start_job(home)
   local paused, concurrency = unpack(redis.call('HMGET', home .. 'meta', 'paused', 'concurrency'))
@@ -4565,16 +2341,19 @@ local function place_job(home, id, job)
   redis.call('XADD', home .. 'events', '*', 'event', 'waiting', 'jobId', id, unpack(from))
 end
 local TASK_OVERHEAD_BYTES = 512
-local function stored_bytes_of(job)
-  local at_end = redis.call('HGET', job, 'atEnd')
+local function stored_bytes_of(job, at_end)
+  if at_end == nil then
+    at_end = redis.call('HGET', job, 'atEnd')
+  end
   local bytes = redis.call('HSTRLEN', job, 'data') + TASK_OVERHEAD_BYTES
   if at_end and string.sub(at_end, 1, 1) == '+' then
     bytes = bytes + redis.call('HSTRLEN', job, 'followUps') + redis.call('HSTRLEN', job, 'compensations')
   end
   return bytes, at_end
 end
-local function charge(home, job, sign)
-  local bytes, at_end = stored_bytes_of(job)
+local function charge(home, job, sign, at_end)
+  local bytes
+  bytes, at_end = stored_bytes_of(job, at_end)
   redis.call('HINCRBY', home .. 'totals', 'bytes', sign * bytes)
   if not at_end then
     return false
@@ -4749,6 +2528,16 @@ local function report_to_parent(parent, child, reason, at)
     redis.call('HSET', job .. ':failed', child, reason)
   end
   if parent.cpof or redis.call('EXISTS', job .. ':dependencies') == 0 then
+    resume_parent(home, id, at)
+  end
+end
+local function report_completed(parent_key, child, value, at)
+  if redis.call('SREM', parent_key .. ':dependencies', child) == 0 then
+    return
+  end
+  redis.call('HSET', parent_key .. ':processed', child, value)
+  if redis.call('EXISTS', parent_key .. ':dependencies') == 0 then
+    local home, id = string.match(parent_key, '^(.*:)(.*)$')
     resume_parent(home, id, at)
   end
 end
@@ -5009,7 +2798,7 @@ local function end_task(task, place, status, ending)
     counts_metrics = has_metrics(base)
   end
   if counts_metrics then
-    count_failed(base, at)
+    count_ended(base, 'failed', at, MAX_MINUTES)
   end
   if task.events then
     add_end_event(task, status, ending.record)
@@ -5364,16 +3153,19 @@ local function leave_wait(id)
   return redis.call('LREM', base .. 'wait', newest and 1 or -1, id) == 1
 end
 local TASK_OVERHEAD_BYTES = 512
-local function stored_bytes_of(job)
-  local at_end = redis.call('HGET', job, 'atEnd')
+local function stored_bytes_of(job, at_end)
+  if at_end == nil then
+    at_end = redis.call('HGET', job, 'atEnd')
+  end
   local bytes = redis.call('HSTRLEN', job, 'data') + TASK_OVERHEAD_BYTES
   if at_end and string.sub(at_end, 1, 1) == '+' then
     bytes = bytes + redis.call('HSTRLEN', job, 'followUps') + redis.call('HSTRLEN', job, 'compensations')
   end
   return bytes, at_end
 end
-local function charge(home, job, sign)
-  local bytes, at_end = stored_bytes_of(job)
+local function charge(home, job, sign, at_end)
+  local bytes
+  bytes, at_end = stored_bytes_of(job, at_end)
   redis.call('HINCRBY', home .. 'totals', 'bytes', sign * bytes)
   if not at_end then
     return false
@@ -5593,7 +3385,7 @@ local PUSHED_AT_ONCE = 7000
 local function has_metrics(base)
   return redis.call('EXISTS', base .. 'metrics:failed', base .. 'metrics:completed') > 0
 end
-local function list_minutes(list, first, minutes)
+local function list_minutes(list, first, minutes, most)
   local points = { first }
   for i = 2, minutes do
     points[i] = 0
@@ -5601,35 +3393,45 @@ local function list_minutes(list, first, minutes)
   for from = 1, minutes, PUSHED_AT_ONCE do
     redis.call('LPUSH', list, unpack(points, from, math.min(from + PUSHED_AT_ONCE - 1, minutes)))
   end
-  redis.call('LTRIM', list, 0, MAX_MINUTES - 1)
+  redis.call('LTRIM', list, 0, most - 1)
 end
-local function count_failed(base, at)
-  local metrics = base .. 'metrics:failed'
+local function count_ended(base, set, at, most)
+  local metrics = base .. 'metrics:' .. set
   local before = redis.call('HINCRBY', metrics, 'count', 1) - 1
   local last_end, listed = unpack(redis.call('HMGET', metrics, 'prevTS', 'prevCount'))
   if not last_end then
     redis.call('HSET', metrics, 'prevTS', at, 'prevCount', 0)
     return
   end
-  local minutes = math.min(math.floor(at / 60000) - math.floor(last_end / 60000), MAX_MINUTES)
+  local minutes = math.min(math.floor(at / 60000) - math.floor(last_end / 60000), most)
   if minutes > 0 then
-    list_minutes(metrics .. ':data', before - (listed or 0), minutes)
+    list_minutes(metrics .. ':data', before - (listed or 0), minutes, most)
     redis.call('HSET', metrics, 'prevCount', before, 'prevTS', at)
   end
 end
-local JOB_DUE_STEP, JOB_PRIORITY_STEP = 0x1000, 0x100000000
-local function delay_job(home, id, due, part)
-  local least, most = due * JOB_DUE_STEP, (due + 1) * JOB_DUE_STEP - 1
-  local last = redis.call('ZREVRANGEBYSCORE', home .. 'delayed', whole(most), whole(least), 'WITHSCORES', 'LIMIT', 0, 1)
+local DELAYED_STEP = 0x1000
+local function enter_delayed(base, id, due, part)
+  local least, most = due * DELAYED_STEP, (due + 1) * DELAYED_STEP - 1
+  local last = redis.call('ZREVRANGEBYSCORE', base .. 'delayed', whole(most), whole(least), 'WITHSCORES', 'LIMIT', 0, 1)
   local score = whole(last[2] and math.min(last[2] + 1, most) or least)
-  redis.call('ZADD', home .. 'delayed', score, id)
+  redis.call('ZADD', base .. 'delayed', score, id)
   if part then
-    redis.call('ZADD', home .. part, score, id)
+    redis.call('ZADD', base .. part, score, id)
   end
+  return score
+end
+local function next_due(base)
+  local first = redis.call('ZRANGE', base .. 'delayed', '0', '0', 'WITHSCORES')[2]
+  local due = first and math.floor(first / DELAYED_STEP) or math.huge
+  local lane_time = tonumber(redis.call('ZRANGE', base .. 'lane-times', '0', '0', 'WITHSCORES')[2]) or math.huge
+  local at = math.min(due, lane_time)
+  return at < math.huge and at or nil
+end
+local JOB_PRIORITY_STEP = 0x100000000
+local function delay_job(home, id, due, part)
+  enter_delayed(home, id, due, part)
   redis.call('XADD', home .. 'events', '*', 'event', 'delayed', 'jobId', id, 'delay', whole(due))
-  local next_due = math.floor(redis.call('ZRANGE', home .. 'delayed', 0, 0, 'WITHSCORES')[2] / JOB_DUE_STEP)
-  local lane_time = redis.call('ZRANGE', home .. 'lane-times', 0, 0, 'WITHSCORES')[2]
-  redis.call('ZADD', home .. 'marker', whole(math.min(next_due, lane_time or next_due)), '1')
+  redis.call('ZADD', home .. 'marker', whole(next_due(home)), '1')
 end
 local function may_start_job(home)
   local paused, concurrency = unpack(redis.call('HMGET', home .. 'meta', 'paused', 'concurrency'))
@@ -5818,6 +3620,16 @@ local function report_to_parent(parent, child, reason, at)
     resume_parent(home, id, at)
   end
 end
+local function report_completed(parent_key, child, value, at)
+  if redis.call('SREM', parent_key .. ':dependencies', child) == 0 then
+    return
+  end
+  redis.call('HSET', parent_key .. ':processed', child, value)
+  if redis.call('EXISTS', parent_key .. ':dependencies') == 0 then
+    local home, id = string.match(parent_key, '^(.*:)(.*)$')
+    resume_parent(home, id, at)
+  end
+end
 local function release_parent(job, parent)
   local dependencies = parent and parent .. ':dependencies'
   if not parent or redis.call('SREM', dependencies, job) == 0 or redis.call('EXISTS', dependencies) == 1 then
@@ -5940,7 +3752,7 @@ local function end_task(task, place, status, ending)
     counts_metrics = has_metrics(base)
   end
   if counts_metrics then
-    count_failed(base, at)
+    count_ended(base, 'failed', at, MAX_MINUTES)
   end
   if task.events then
     add_end_event(task, status, ending.record)
@@ -6345,19 +4157,29 @@ end
 local function millis()
   return math.floor(micros() / 1000)
 end
-local JOB_DUE_STEP, JOB_PRIORITY_STEP = 0x1000, 0x100000000
-local function delay_job(home, id, due, part)
-  local least, most = due * JOB_DUE_STEP, (due + 1) * JOB_DUE_STEP - 1
-  local last = redis.call('ZREVRANGEBYSCORE', home .. 'delayed', whole(most), whole(least), 'WITHSCORES', 'LIMIT', 0, 1)
+local DELAYED_STEP = 0x1000
+local function enter_delayed(base, id, due, part)
+  local least, most = due * DELAYED_STEP, (due + 1) * DELAYED_STEP - 1
+  local last = redis.call('ZREVRANGEBYSCORE', base .. 'delayed', whole(most), whole(least), 'WITHSCORES', 'LIMIT', 0, 1)
   local score = whole(last[2] and math.min(last[2] + 1, most) or least)
-  redis.call('ZADD', home .. 'delayed', score, id)
+  redis.call('ZADD', base .. 'delayed', score, id)
   if part then
-    redis.call('ZADD', home .. part, score, id)
+    redis.call('ZADD', base .. part, score, id)
   end
+  return score
+end
+local function next_due(base)
+  local first = redis.call('ZRANGE', base .. 'delayed', '0', '0', 'WITHSCORES')[2]
+  local due = first and math.floor(first / DELAYED_STEP) or math.huge
+  local lane_time = tonumber(redis.call('ZRANGE', base .. 'lane-times', '0', '0', 'WITHSCORES')[2]) or math.huge
+  local at = math.min(due, lane_time)
+  return at < math.huge and at or nil
+end
+local JOB_PRIORITY_STEP = 0x100000000
+local function delay_job(home, id, due, part)
+  enter_delayed(home, id, due, part)
   redis.call('XADD', home .. 'events', '*', 'event', 'delayed', 'jobId', id, 'delay', whole(due))
-  local next_due = math.floor(redis.call('ZRANGE', home .. 'delayed', 0, 0, 'WITHSCORES')[2] / JOB_DUE_STEP)
-  local lane_time = redis.call('ZRANGE', home .. 'lane-times', 0, 0, 'WITHSCORES')[2]
-  redis.call('ZADD', home .. 'marker', whole(math.min(next_due, lane_time or next_due)), '1')
+  redis.call('ZADD', home .. 'marker', whole(next_due(home)), '1')
 end
 local function may_start_job(home)
   local paused, concurrency = unpack(redis.call('HMGET', home .. 'meta', 'paused', 'concurrency'))
@@ -6564,28 +4386,30 @@ end
 local function rare()
   return { enter_lane = enter_lane }
 end
-local MAX_BULLMQ_EVENTS = '10000'
-local DELAYED_STEP, PRIORITY_STEP = 0x1000, 0x100000000
-local waiting, may_wake, has_delayed, queue_settings = {}, false, false, nil
-local function read_settings()
-  queue_settings = redis.call('HMGET', base .. 'meta', 'paused', 'concurrency', 'opts.maxLenEvents')
-  if not queue_settings[3] then
-    queue_settings[3] = MAX_BULLMQ_EVENTS
-    redis.call('HSET', base .. 'meta', 'opts.maxLenEvents', MAX_BULLMQ_EVENTS)
+local stored_meta
+local function queue_meta(is_changed)
+  if not stored_meta or is_changed then
+    stored_meta = redis.call('HMGET', base .. 'meta', 'paused', 'concurrency', 'max', 'duration', 'opts.maxLenEvents')
   end
+  return stored_meta
+end
+local function is_open()
+  local found = queue_meta()
+  local concurrency = found[2]
+  return not found[1] and not (concurrency and redis.call('LLEN', base .. 'active') >= tonumber(concurrency))
 end
 local function add_bullmq_event(name, id, ...)
-  if not queue_settings then
-    read_settings()
+  local found = queue_meta()
+  if not found[5] then
+    found[5] = '10000'
+    redis.call('HSET', base .. 'meta', 'opts.maxLenEvents', found[5])
   end
-  redis.call('XADD', base .. 'events', 'MAXLEN', '~', queue_settings[3], '*', 'event', name, 'jobId', id, ...)
+  redis.call('XADD', base .. 'events', 'MAXLEN', '~', found[5], '*', 'event', name, 'jobId', id, ...)
 end
+local PRIORITY_STEP = 0x100000000
+local waiting, may_wake, has_delayed = {}, false, false
 local function delay_task(id, due, part)
-  local least, most = due * DELAYED_STEP, (due + 1) * DELAYED_STEP - 1
-  local last = redis.call('ZREVRANGEBYSCORE', base .. 'delayed', whole(most), whole(least), 'WITHSCORES', 'LIMIT', 0, 1)
-  local score = whole(last[2] and math.min(last[2] + 1, most) or least)
-  redis.call('ZADD', base .. 'delayed', score, id)
-  redis.call('ZADD', base .. part, score, id)
+  enter_delayed(base, id, due, part)
   has_delayed = true
 end
 local function place_waiting(id, lane, priority, to_head)
@@ -6613,38 +4437,32 @@ local function place_task(task)
   place_waiting(id, task.lane, tonumber(task.priority or 0), false)
   add_bullmq_event('waiting', id)
 end
-local function may_start()
-  if not queue_settings then
-    read_settings()
-  end
-  local paused, concurrency = queue_settings[1], queue_settings[2]
-  return not paused and not (concurrency and redis.call('LLEN', base .. 'active') >= tonumber(concurrency))
-end
 local function write_waiting()
   if #waiting > 0 then
     redis.call('LPUSH', base .. 'wait', unpack(waiting))
     waiting = {}
   end
-  if may_wake and may_start() then
+  if may_wake and is_open() then
     redis.call('ZADD', base .. 'marker', '0', '0')
   end
   if has_delayed then
-    local next_due = math.floor(redis.call('ZRANGE', base .. 'delayed', 0, 0, 'WITHSCORES')[2] / DELAYED_STEP)
-    local lane_time = redis.call('ZRANGE', base .. 'lane-times', 0, 0, 'WITHSCORES')[2]
-    redis.call('ZADD', base .. 'marker', whole(math.min(next_due, lane_time or next_due)), '1')
+    redis.call('ZADD', base .. 'marker', whole(next_due(base)), '1')
   end
 end
 local TASK_OVERHEAD_BYTES = 512
-local function stored_bytes_of(job)
-  local at_end = redis.call('HGET', job, 'atEnd')
+local function stored_bytes_of(job, at_end)
+  if at_end == nil then
+    at_end = redis.call('HGET', job, 'atEnd')
+  end
   local bytes = redis.call('HSTRLEN', job, 'data') + TASK_OVERHEAD_BYTES
   if at_end and string.sub(at_end, 1, 1) == '+' then
     bytes = bytes + redis.call('HSTRLEN', job, 'followUps') + redis.call('HSTRLEN', job, 'compensations')
   end
   return bytes, at_end
 end
-local function charge(home, job, sign)
-  local bytes, at_end = stored_bytes_of(job)
+local function charge(home, job, sign, at_end)
+  local bytes
+  bytes, at_end = stored_bytes_of(job, at_end)
   redis.call('HINCRBY', home .. 'totals', 'bytes', sign * bytes)
   if not at_end then
     return false
@@ -6656,6 +4474,14 @@ local function charge(home, job, sign)
   return string.sub(at_end, 1, 1) == '+'
 end
 local has_cancel_rules
+local function note_return(id)
+  if has_cancel_rules == nil then
+    has_cancel_rules = redis.call('EXISTS', base .. 'cancel-rules') == 1
+  end
+  if has_cancel_rules then
+    redis.call('SADD', base .. 'cancel-returned', id)
+  end
+end
 local function return_to_parent(job, parent, set)
   if redis.call('EXISTS', parent) == 0 then
     return
@@ -6665,14 +4491,6 @@ local function return_to_parent(job, parent, set)
     or set == 'failed' and redis.call('HDEL', parent .. ':failed', job) == 1
   if was_told then
     redis.call('SADD', parent .. ':dependencies', job)
-  end
-end
-local function note_return(id)
-  if has_cancel_rules == nil then
-    has_cancel_rules = redis.call('EXISTS', base .. 'cancel-rules') == 1
-  end
-  if has_cancel_rules then
-    redis.call('SADD', base .. 'cancel-returned', id)
   end
 end
 local function leave_ended(id, set)
@@ -6986,19 +4804,29 @@ end
 local function millis()
   return math.floor(micros() / 1000)
 end
-local JOB_DUE_STEP, JOB_PRIORITY_STEP = 0x1000, 0x100000000
-local function delay_job(home, id, due, part)
-  local least, most = due * JOB_DUE_STEP, (due + 1) * JOB_DUE_STEP - 1
-  local last = redis.call('ZREVRANGEBYSCORE', home .. 'delayed', whole(most), whole(least), 'WITHSCORES', 'LIMIT', 0, 1)
+local DELAYED_STEP = 0x1000
+local function enter_delayed(base, id, due, part)
+  local least, most = due * DELAYED_STEP, (due + 1) * DELAYED_STEP - 1
+  local last = redis.call('ZREVRANGEBYSCORE', base .. 'delayed', whole(most), whole(least), 'WITHSCORES', 'LIMIT', 0, 1)
   local score = whole(last[2] and math.min(last[2] + 1, most) or least)
-  redis.call('ZADD', home .. 'delayed', score, id)
+  redis.call('ZADD', base .. 'delayed', score, id)
   if part then
-    redis.call('ZADD', home .. part, score, id)
+    redis.call('ZADD', base .. part, score, id)
   end
+  return score
+end
+local function next_due(base)
+  local first = redis.call('ZRANGE', base .. 'delayed', '0', '0', 'WITHSCORES')[2]
+  local due = first and math.floor(first / DELAYED_STEP) or math.huge
+  local lane_time = tonumber(redis.call('ZRANGE', base .. 'lane-times', '0', '0', 'WITHSCORES')[2]) or math.huge
+  local at = math.min(due, lane_time)
+  return at < math.huge and at or nil
+end
+local JOB_PRIORITY_STEP = 0x100000000
+local function delay_job(home, id, due, part)
+  enter_delayed(home, id, due, part)
   redis.call('XADD', home .. 'events', '*', 'event', 'delayed', 'jobId', id, 'delay', whole(due))
-  local next_due = math.floor(redis.call('ZRANGE', home .. 'delayed', 0, 0, 'WITHSCORES')[2] / JOB_DUE_STEP)
-  local lane_time = redis.call('ZRANGE', home .. 'lane-times', 0, 0, 'WITHSCORES')[2]
-  redis.call('ZADD', home .. 'marker', whole(math.min(next_due, lane_time or next_due)), '1')
+  redis.call('ZADD', home .. 'marker', whole(next_due(home)), '1')
 end
 local function may_start_job(home)
   local paused, concurrency = unpack(redis.call('HMGET', home .. 'meta', 'paused', 'concurrency'))
@@ -7317,28 +5145,48 @@ end
 local function rare()
   return { enter_lane = enter_lane }
 end
-local MAX_BULLMQ_EVENTS = '10000'
-local DELAYED_STEP, PRIORITY_STEP = 0x1000, 0x100000000
-local waiting, may_wake, has_delayed, queue_settings = {}, false, false, nil
-local function read_settings()
-  queue_settings = redis.call('HMGET', base .. 'meta', 'paused', 'concurrency', 'opts.maxLenEvents')
-  if not queue_settings[3] then
-    queue_settings[3] = MAX_BULLMQ_EVENTS
-    redis.call('HSET', base .. 'meta', 'opts.maxLenEvents', MAX_BULLMQ_EVENTS)
+local stored_meta
+local function queue_meta(is_changed)
+  if not stored_meta or is_changed then
+    stored_meta = redis.call('HMGET', base .. 'meta', 'paused', 'concurrency', 'max', 'duration', 'opts.maxLenEvents')
   end
+  return stored_meta
+end
+local function is_open()
+  local found = queue_meta()
+  local concurrency = found[2]
+  return not found[1] and not (concurrency and redis.call('LLEN', base .. 'active') >= tonumber(concurrency))
 end
 local function add_bullmq_event(name, id, ...)
-  if not queue_settings then
-    read_settings()
+  local found = queue_meta()
+  if not found[5] then
+    found[5] = '10000'
+    redis.call('HSET', base .. 'meta', 'opts.maxLenEvents', found[5])
   end
-  redis.call('XADD', base .. 'events', 'MAXLEN', '~', queue_settings[3], '*', 'event', name, 'jobId', id, ...)
+  redis.call('XADD', base .. 'events', 'MAXLEN', '~', found[5], '*', 'event', name, 'jobId', id, ...)
 end
-local function delay_task(id, due, part)
+local DELAYED_STEP = 0x1000
+local function enter_delayed(base, id, due, part)
   local least, most = due * DELAYED_STEP, (due + 1) * DELAYED_STEP - 1
   local last = redis.call('ZREVRANGEBYSCORE', base .. 'delayed', whole(most), whole(least), 'WITHSCORES', 'LIMIT', 0, 1)
   local score = whole(last[2] and math.min(last[2] + 1, most) or least)
   redis.call('ZADD', base .. 'delayed', score, id)
-  redis.call('ZADD', base .. part, score, id)
+  if part then
+    redis.call('ZADD', base .. part, score, id)
+  end
+  return score
+end
+local function next_due(base)
+  local first = redis.call('ZRANGE', base .. 'delayed', '0', '0', 'WITHSCORES')[2]
+  local due = first and math.floor(first / DELAYED_STEP) or math.huge
+  local lane_time = tonumber(redis.call('ZRANGE', base .. 'lane-times', '0', '0', 'WITHSCORES')[2]) or math.huge
+  local at = math.min(due, lane_time)
+  return at < math.huge and at or nil
+end
+local PRIORITY_STEP = 0x100000000
+local waiting, may_wake, has_delayed = {}, false, false
+local function delay_task(id, due, part)
+  enter_delayed(base, id, due, part)
   has_delayed = true
 end
 local function place_waiting(id, lane, priority, to_head)
@@ -7366,38 +5214,32 @@ local function place_task(task)
   place_waiting(id, task.lane, tonumber(task.priority or 0), false)
   add_bullmq_event('waiting', id)
 end
-local function may_start()
-  if not queue_settings then
-    read_settings()
-  end
-  local paused, concurrency = queue_settings[1], queue_settings[2]
-  return not paused and not (concurrency and redis.call('LLEN', base .. 'active') >= tonumber(concurrency))
-end
 local function write_waiting()
   if #waiting > 0 then
     redis.call('LPUSH', base .. 'wait', unpack(waiting))
     waiting = {}
   end
-  if may_wake and may_start() then
+  if may_wake and is_open() then
     redis.call('ZADD', base .. 'marker', '0', '0')
   end
   if has_delayed then
-    local next_due = math.floor(redis.call('ZRANGE', base .. 'delayed', 0, 0, 'WITHSCORES')[2] / DELAYED_STEP)
-    local lane_time = redis.call('ZRANGE', base .. 'lane-times', 0, 0, 'WITHSCORES')[2]
-    redis.call('ZADD', base .. 'marker', whole(math.min(next_due, lane_time or next_due)), '1')
+    redis.call('ZADD', base .. 'marker', whole(next_due(base)), '1')
   end
 end
 local TASK_OVERHEAD_BYTES = 512
-local function stored_bytes_of(job)
-  local at_end = redis.call('HGET', job, 'atEnd')
+local function stored_bytes_of(job, at_end)
+  if at_end == nil then
+    at_end = redis.call('HGET', job, 'atEnd')
+  end
   local bytes = redis.call('HSTRLEN', job, 'data') + TASK_OVERHEAD_BYTES
   if at_end and string.sub(at_end, 1, 1) == '+' then
     bytes = bytes + redis.call('HSTRLEN', job, 'followUps') + redis.call('HSTRLEN', job, 'compensations')
   end
   return bytes, at_end
 end
-local function charge(home, job, sign)
-  local bytes, at_end = stored_bytes_of(job)
+local function charge(home, job, sign, at_end)
+  local bytes
+  bytes, at_end = stored_bytes_of(job, at_end)
   redis.call('HINCRBY', home .. 'totals', 'bytes', sign * bytes)
   if not at_end then
     return false
@@ -7409,6 +5251,14 @@ local function charge(home, job, sign)
   return string.sub(at_end, 1, 1) == '+'
 end
 local has_cancel_rules
+local function note_return(id)
+  if has_cancel_rules == nil then
+    has_cancel_rules = redis.call('EXISTS', base .. 'cancel-rules') == 1
+  end
+  if has_cancel_rules then
+    redis.call('SADD', base .. 'cancel-returned', id)
+  end
+end
 local function return_to_parent(job, parent, set)
   if redis.call('EXISTS', parent) == 0 then
     return
@@ -7418,14 +5268,6 @@ local function return_to_parent(job, parent, set)
     or set == 'failed' and redis.call('HDEL', parent .. ':failed', job) == 1
   if was_told then
     redis.call('SADD', parent .. ':dependencies', job)
-  end
-end
-local function note_return(id)
-  if has_cancel_rules == nil then
-    has_cancel_rules = redis.call('EXISTS', base .. 'cancel-rules') == 1
-  end
-  if has_cancel_rules then
-    redis.call('SADD', base .. 'cancel-returned', id)
   end
 end
 local function leave_ended(id, set)
@@ -11547,16 +9389,19 @@ local function leave_wait(id)
   return redis.call('LREM', base .. 'wait', newest and 1 or -1, id) == 1
 end
 local TASK_OVERHEAD_BYTES = 512
-local function stored_bytes_of(job)
-  local at_end = redis.call('HGET', job, 'atEnd')
+local function stored_bytes_of(job, at_end)
+  if at_end == nil then
+    at_end = redis.call('HGET', job, 'atEnd')
+  end
   local bytes = redis.call('HSTRLEN', job, 'data') + TASK_OVERHEAD_BYTES
   if at_end and string.sub(at_end, 1, 1) == '+' then
     bytes = bytes + redis.call('HSTRLEN', job, 'followUps') + redis.call('HSTRLEN', job, 'compensations')
   end
   return bytes, at_end
 end
-local function charge(home, job, sign)
-  local bytes, at_end = stored_bytes_of(job)
+local function charge(home, job, sign, at_end)
+  local bytes
+  bytes, at_end = stored_bytes_of(job, at_end)
   redis.call('HINCRBY', home .. 'totals', 'bytes', sign * bytes)
   if not at_end then
     return false
@@ -11776,7 +9621,7 @@ local PUSHED_AT_ONCE = 7000
 local function has_metrics(base)
   return redis.call('EXISTS', base .. 'metrics:failed', base .. 'metrics:completed') > 0
 end
-local function list_minutes(list, first, minutes)
+local function list_minutes(list, first, minutes, most)
   local points = { first }
   for i = 2, minutes do
     points[i] = 0
@@ -11784,35 +9629,45 @@ local function list_minutes(list, first, minutes)
   for from = 1, minutes, PUSHED_AT_ONCE do
     redis.call('LPUSH', list, unpack(points, from, math.min(from + PUSHED_AT_ONCE - 1, minutes)))
   end
-  redis.call('LTRIM', list, 0, MAX_MINUTES - 1)
+  redis.call('LTRIM', list, 0, most - 1)
 end
-local function count_failed(base, at)
-  local metrics = base .. 'metrics:failed'
+local function count_ended(base, set, at, most)
+  local metrics = base .. 'metrics:' .. set
   local before = redis.call('HINCRBY', metrics, 'count', 1) - 1
   local last_end, listed = unpack(redis.call('HMGET', metrics, 'prevTS', 'prevCount'))
   if not last_end then
     redis.call('HSET', metrics, 'prevTS', at, 'prevCount', 0)
     return
   end
-  local minutes = math.min(math.floor(at / 60000) - math.floor(last_end / 60000), MAX_MINUTES)
+  local minutes = math.min(math.floor(at / 60000) - math.floor(last_end / 60000), most)
   if minutes > 0 then
-    list_minutes(metrics .. ':data', before - (listed or 0), minutes)
+    list_minutes(metrics .. ':data', before - (listed or 0), minutes, most)
     redis.call('HSET', metrics, 'prevCount', before, 'prevTS', at)
   end
 end
-local JOB_DUE_STEP, JOB_PRIORITY_STEP = 0x1000, 0x100000000
-local function delay_job(home, id, due, part)
-  local least, most = due * JOB_DUE_STEP, (due + 1) * JOB_DUE_STEP - 1
-  local last = redis.call('ZREVRANGEBYSCORE', home .. 'delayed', whole(most), whole(least), 'WITHSCORES', 'LIMIT', 0, 1)
+local DELAYED_STEP = 0x1000
+local function enter_delayed(base, id, due, part)
+  local least, most = due * DELAYED_STEP, (due + 1) * DELAYED_STEP - 1
+  local last = redis.call('ZREVRANGEBYSCORE', base .. 'delayed', whole(most), whole(least), 'WITHSCORES', 'LIMIT', 0, 1)
   local score = whole(last[2] and math.min(last[2] + 1, most) or least)
-  redis.call('ZADD', home .. 'delayed', score, id)
+  redis.call('ZADD', base .. 'delayed', score, id)
   if part then
-    redis.call('ZADD', home .. part, score, id)
+    redis.call('ZADD', base .. part, score, id)
   end
+  return score
+end
+local function next_due(base)
+  local first = redis.call('ZRANGE', base .. 'delayed', '0', '0', 'WITHSCORES')[2]
+  local due = first and math.floor(first / DELAYED_STEP) or math.huge
+  local lane_time = tonumber(redis.call('ZRANGE', base .. 'lane-times', '0', '0', 'WITHSCORES')[2]) or math.huge
+  local at = math.min(due, lane_time)
+  return at < math.huge and at or nil
+end
+local JOB_PRIORITY_STEP = 0x100000000
+local function delay_job(home, id, due, part)
+  enter_delayed(home, id, due, part)
   redis.call('XADD', home .. 'events', '*', 'event', 'delayed', 'jobId', id, 'delay', whole(due))
-  local next_due = math.floor(redis.call('ZRANGE', home .. 'delayed', 0, 0, 'WITHSCORES')[2] / JOB_DUE_STEP)
-  local lane_time = redis.call('ZRANGE', home .. 'lane-times', 0, 0, 'WITHSCORES')[2]
-  redis.call('ZADD', home .. 'marker', whole(math.min(next_due, lane_time or next_due)), '1')
+  redis.call('ZADD', home .. 'marker', whole(next_due(home)), '1')
 end
 local function may_start_job(home)
   local paused, concurrency = unpack(redis.call('HMGET', home .. 'meta', 'paused', 'concurrency'))
@@ -12001,6 +9856,16 @@ local function report_to_parent(parent, child, reason, at)
     resume_parent(home, id, at)
   end
 end
+local function report_completed(parent_key, child, value, at)
+  if redis.call('SREM', parent_key .. ':dependencies', child) == 0 then
+    return
+  end
+  redis.call('HSET', parent_key .. ':processed', child, value)
+  if redis.call('EXISTS', parent_key .. ':dependencies') == 0 then
+    local home, id = string.match(parent_key, '^(.*:)(.*)$')
+    resume_parent(home, id, at)
+  end
+end
 local function release_parent(job, parent)
   local dependencies = parent and parent .. ':dependencies'
   if not parent or redis.call('SREM', dependencies, job) == 0 or redis.call('EXISTS', dependencies) == 1 then
@@ -12123,7 +9988,7 @@ local function end_task(task, place, status, ending)
     counts_metrics = has_metrics(base)
   end
   if counts_metrics then
-    count_failed(base, at)
+    count_ended(base, 'failed', at, MAX_MINUTES)
   end
   if task.events then
     add_end_event(task, status, ending.record)
@@ -12244,19 +10109,29 @@ end
 local function millis()
   return math.floor(micros() / 1000)
 end
-local JOB_DUE_STEP, JOB_PRIORITY_STEP = 0x1000, 0x100000000
-local function delay_job(home, id, due, part)
-  local least, most = due * JOB_DUE_STEP, (due + 1) * JOB_DUE_STEP - 1
-  local last = redis.call('ZREVRANGEBYSCORE', home .. 'delayed', whole(most), whole(least), 'WITHSCORES', 'LIMIT', 0, 1)
+local DELAYED_STEP = 0x1000
+local function enter_delayed(base, id, due, part)
+  local least, most = due * DELAYED_STEP, (due + 1) * DELAYED_STEP - 1
+  local last = redis.call('ZREVRANGEBYSCORE', base .. 'delayed', whole(most), whole(least), 'WITHSCORES', 'LIMIT', 0, 1)
   local score = whole(last[2] and math.min(last[2] + 1, most) or least)
-  redis.call('ZADD', home .. 'delayed', score, id)
+  redis.call('ZADD', base .. 'delayed', score, id)
   if part then
-    redis.call('ZADD', home .. part, score, id)
+    redis.call('ZADD', base .. part, score, id)
   end
+  return score
+end
+local function next_due(base)
+  local first = redis.call('ZRANGE', base .. 'delayed', '0', '0', 'WITHSCORES')[2]
+  local due = first and math.floor(first / DELAYED_STEP) or math.huge
+  local lane_time = tonumber(redis.call('ZRANGE', base .. 'lane-times', '0', '0', 'WITHSCORES')[2]) or math.huge
+  local at = math.min(due, lane_time)
+  return at < math.huge and at or nil
+end
+local JOB_PRIORITY_STEP = 0x100000000
+local function delay_job(home, id, due, part)
+  enter_delayed(home, id, due, part)
   redis.call('XADD', home .. 'events', '*', 'event', 'delayed', 'jobId', id, 'delay', whole(due))
-  local next_due = math.floor(redis.call('ZRANGE', home .. 'delayed', 0, 0, 'WITHSCORES')[2] / JOB_DUE_STEP)
-  local lane_time = redis.call('ZRANGE', home .. 'lane-times', 0, 0, 'WITHSCORES')[2]
-  redis.call('ZADD', home .. 'marker', whole(math.min(next_due, lane_time or next_due)), '1')
+  redis.call('ZADD', home .. 'marker', whole(next_due(home)), '1')
 end
 local function may_start_job(home)
   local paused, concurrency = unpack(redis.call('HMGET', home .. 'meta', 'paused', 'concurrency'))
@@ -16529,28 +14404,48 @@ local ADDED, REPLACED = 1, 2
 local count, bytes = 0, 0
 local is_all, is_repeat, stored_bytes = false, false, nil
 local rare, created
-local MAX_BULLMQ_EVENTS = '10000'
-local DELAYED_STEP, PRIORITY_STEP = 0x1000, 0x100000000
-local waiting, may_wake, has_delayed, queue_settings = {}, false, false, nil
-local function read_settings()
-  queue_settings = redis.call('HMGET', base .. 'meta', 'paused', 'concurrency', 'opts.maxLenEvents')
-  if not queue_settings[3] then
-    queue_settings[3] = MAX_BULLMQ_EVENTS
-    redis.call('HSET', base .. 'meta', 'opts.maxLenEvents', MAX_BULLMQ_EVENTS)
+local stored_meta
+local function queue_meta(is_changed)
+  if not stored_meta or is_changed then
+    stored_meta = redis.call('HMGET', base .. 'meta', 'paused', 'concurrency', 'max', 'duration', 'opts.maxLenEvents')
   end
+  return stored_meta
+end
+local function is_open()
+  local found = queue_meta()
+  local concurrency = found[2]
+  return not found[1] and not (concurrency and redis.call('LLEN', base .. 'active') >= tonumber(concurrency))
 end
 local function add_bullmq_event(name, id, ...)
-  if not queue_settings then
-    read_settings()
+  local found = queue_meta()
+  if not found[5] then
+    found[5] = '10000'
+    redis.call('HSET', base .. 'meta', 'opts.maxLenEvents', found[5])
   end
-  redis.call('XADD', base .. 'events', 'MAXLEN', '~', queue_settings[3], '*', 'event', name, 'jobId', id, ...)
+  redis.call('XADD', base .. 'events', 'MAXLEN', '~', found[5], '*', 'event', name, 'jobId', id, ...)
 end
-local function delay_task(id, due, part)
+local DELAYED_STEP = 0x1000
+local function enter_delayed(base, id, due, part)
   local least, most = due * DELAYED_STEP, (due + 1) * DELAYED_STEP - 1
   local last = redis.call('ZREVRANGEBYSCORE', base .. 'delayed', whole(most), whole(least), 'WITHSCORES', 'LIMIT', 0, 1)
   local score = whole(last[2] and math.min(last[2] + 1, most) or least)
   redis.call('ZADD', base .. 'delayed', score, id)
-  redis.call('ZADD', base .. part, score, id)
+  if part then
+    redis.call('ZADD', base .. part, score, id)
+  end
+  return score
+end
+local function next_due(base)
+  local first = redis.call('ZRANGE', base .. 'delayed', '0', '0', 'WITHSCORES')[2]
+  local due = first and math.floor(first / DELAYED_STEP) or math.huge
+  local lane_time = tonumber(redis.call('ZRANGE', base .. 'lane-times', '0', '0', 'WITHSCORES')[2]) or math.huge
+  local at = math.min(due, lane_time)
+  return at < math.huge and at or nil
+end
+local PRIORITY_STEP = 0x100000000
+local waiting, may_wake, has_delayed = {}, false, false
+local function delay_task(id, due, part)
+  enter_delayed(base, id, due, part)
   has_delayed = true
 end
 local function place_waiting(id, lane, priority, to_head)
@@ -16578,25 +14473,16 @@ local function place_task(task)
   place_waiting(id, task.lane, tonumber(task.priority or 0), false)
   add_bullmq_event('waiting', id)
 end
-local function may_start()
-  if not queue_settings then
-    read_settings()
-  end
-  local paused, concurrency = queue_settings[1], queue_settings[2]
-  return not paused and not (concurrency and redis.call('LLEN', base .. 'active') >= tonumber(concurrency))
-end
 local function write_waiting()
   if #waiting > 0 then
     redis.call('LPUSH', base .. 'wait', unpack(waiting))
     waiting = {}
   end
-  if may_wake and may_start() then
+  if may_wake and is_open() then
     redis.call('ZADD', base .. 'marker', '0', '0')
   end
   if has_delayed then
-    local next_due = math.floor(redis.call('ZRANGE', base .. 'delayed', 0, 0, 'WITHSCORES')[2] / DELAYED_STEP)
-    local lane_time = redis.call('ZRANGE', base .. 'lane-times', 0, 0, 'WITHSCORES')[2]
-    redis.call('ZADD', base .. 'marker', whole(math.min(next_due, lane_time or next_due)), '1')
+    redis.call('ZADD', base .. 'marker', whole(next_due(base)), '1')
   end
 end
 function rare()
@@ -16953,16 +14839,19 @@ local function leave_wait(id)
   return redis.call('LREM', base .. 'wait', newest and 1 or -1, id) == 1
 end
 local TASK_OVERHEAD_BYTES = 512
-local function stored_bytes_of(job)
-  local at_end = redis.call('HGET', job, 'atEnd')
+local function stored_bytes_of(job, at_end)
+  if at_end == nil then
+    at_end = redis.call('HGET', job, 'atEnd')
+  end
   local bytes = redis.call('HSTRLEN', job, 'data') + TASK_OVERHEAD_BYTES
   if at_end and string.sub(at_end, 1, 1) == '+' then
     bytes = bytes + redis.call('HSTRLEN', job, 'followUps') + redis.call('HSTRLEN', job, 'compensations')
   end
   return bytes, at_end
 end
-local function charge(home, job, sign)
-  local bytes, at_end = stored_bytes_of(job)
+local function charge(home, job, sign, at_end)
+  local bytes
+  bytes, at_end = stored_bytes_of(job, at_end)
   redis.call('HINCRBY', home .. 'totals', 'bytes', sign * bytes)
   if not at_end then
     return false
@@ -17530,28 +15419,48 @@ local ADDED, REPLACED = 1, 2
 local count, bytes = 0, 0
 local is_all, is_repeat, stored_bytes = false, false, nil
 local rare, created
-local MAX_BULLMQ_EVENTS = '10000'
-local DELAYED_STEP, PRIORITY_STEP = 0x1000, 0x100000000
-local waiting, may_wake, has_delayed, queue_settings = {}, false, false, nil
-local function read_settings()
-  queue_settings = redis.call('HMGET', base .. 'meta', 'paused', 'concurrency', 'opts.maxLenEvents')
-  if not queue_settings[3] then
-    queue_settings[3] = MAX_BULLMQ_EVENTS
-    redis.call('HSET', base .. 'meta', 'opts.maxLenEvents', MAX_BULLMQ_EVENTS)
+local stored_meta
+local function queue_meta(is_changed)
+  if not stored_meta or is_changed then
+    stored_meta = redis.call('HMGET', base .. 'meta', 'paused', 'concurrency', 'max', 'duration', 'opts.maxLenEvents')
   end
+  return stored_meta
+end
+local function is_open()
+  local found = queue_meta()
+  local concurrency = found[2]
+  return not found[1] and not (concurrency and redis.call('LLEN', base .. 'active') >= tonumber(concurrency))
 end
 local function add_bullmq_event(name, id, ...)
-  if not queue_settings then
-    read_settings()
+  local found = queue_meta()
+  if not found[5] then
+    found[5] = '10000'
+    redis.call('HSET', base .. 'meta', 'opts.maxLenEvents', found[5])
   end
-  redis.call('XADD', base .. 'events', 'MAXLEN', '~', queue_settings[3], '*', 'event', name, 'jobId', id, ...)
+  redis.call('XADD', base .. 'events', 'MAXLEN', '~', found[5], '*', 'event', name, 'jobId', id, ...)
 end
-local function delay_task(id, due, part)
+local DELAYED_STEP = 0x1000
+local function enter_delayed(base, id, due, part)
   local least, most = due * DELAYED_STEP, (due + 1) * DELAYED_STEP - 1
   local last = redis.call('ZREVRANGEBYSCORE', base .. 'delayed', whole(most), whole(least), 'WITHSCORES', 'LIMIT', 0, 1)
   local score = whole(last[2] and math.min(last[2] + 1, most) or least)
   redis.call('ZADD', base .. 'delayed', score, id)
-  redis.call('ZADD', base .. part, score, id)
+  if part then
+    redis.call('ZADD', base .. part, score, id)
+  end
+  return score
+end
+local function next_due(base)
+  local first = redis.call('ZRANGE', base .. 'delayed', '0', '0', 'WITHSCORES')[2]
+  local due = first and math.floor(first / DELAYED_STEP) or math.huge
+  local lane_time = tonumber(redis.call('ZRANGE', base .. 'lane-times', '0', '0', 'WITHSCORES')[2]) or math.huge
+  local at = math.min(due, lane_time)
+  return at < math.huge and at or nil
+end
+local PRIORITY_STEP = 0x100000000
+local waiting, may_wake, has_delayed = {}, false, false
+local function delay_task(id, due, part)
+  enter_delayed(base, id, due, part)
   has_delayed = true
 end
 local function place_waiting(id, lane, priority, to_head)
@@ -17579,25 +15488,16 @@ local function place_task(task)
   place_waiting(id, task.lane, tonumber(task.priority or 0), false)
   add_bullmq_event('waiting', id)
 end
-local function may_start()
-  if not queue_settings then
-    read_settings()
-  end
-  local paused, concurrency = queue_settings[1], queue_settings[2]
-  return not paused and not (concurrency and redis.call('LLEN', base .. 'active') >= tonumber(concurrency))
-end
 local function write_waiting()
   if #waiting > 0 then
     redis.call('LPUSH', base .. 'wait', unpack(waiting))
     waiting = {}
   end
-  if may_wake and may_start() then
+  if may_wake and is_open() then
     redis.call('ZADD', base .. 'marker', '0', '0')
   end
   if has_delayed then
-    local next_due = math.floor(redis.call('ZRANGE', base .. 'delayed', 0, 0, 'WITHSCORES')[2] / DELAYED_STEP)
-    local lane_time = redis.call('ZRANGE', base .. 'lane-times', 0, 0, 'WITHSCORES')[2]
-    redis.call('ZADD', base .. 'marker', whole(math.min(next_due, lane_time or next_due)), '1')
+    redis.call('ZADD', base .. 'marker', whole(next_due(base)), '1')
   end
 end
 function rare()
@@ -17954,16 +15854,19 @@ local function leave_wait(id)
   return redis.call('LREM', base .. 'wait', newest and 1 or -1, id) == 1
 end
 local TASK_OVERHEAD_BYTES = 512
-local function stored_bytes_of(job)
-  local at_end = redis.call('HGET', job, 'atEnd')
+local function stored_bytes_of(job, at_end)
+  if at_end == nil then
+    at_end = redis.call('HGET', job, 'atEnd')
+  end
   local bytes = redis.call('HSTRLEN', job, 'data') + TASK_OVERHEAD_BYTES
   if at_end and string.sub(at_end, 1, 1) == '+' then
     bytes = bytes + redis.call('HSTRLEN', job, 'followUps') + redis.call('HSTRLEN', job, 'compensations')
   end
   return bytes, at_end
 end
-local function charge(home, job, sign)
-  local bytes, at_end = stored_bytes_of(job)
+local function charge(home, job, sign, at_end)
+  local bytes
+  bytes, at_end = stored_bytes_of(job, at_end)
   redis.call('HINCRBY', home .. 'totals', 'bytes', sign * bytes)
   if not at_end then
     return false
@@ -18475,28 +16378,48 @@ end
 local function rare()
   return { enter_lane = enter_lane }
 end
-local MAX_BULLMQ_EVENTS = '10000'
-local DELAYED_STEP, PRIORITY_STEP = 0x1000, 0x100000000
-local waiting, may_wake, has_delayed, queue_settings = {}, false, false, nil
-local function read_settings()
-  queue_settings = redis.call('HMGET', base .. 'meta', 'paused', 'concurrency', 'opts.maxLenEvents')
-  if not queue_settings[3] then
-    queue_settings[3] = MAX_BULLMQ_EVENTS
-    redis.call('HSET', base .. 'meta', 'opts.maxLenEvents', MAX_BULLMQ_EVENTS)
+local stored_meta
+local function queue_meta(is_changed)
+  if not stored_meta or is_changed then
+    stored_meta = redis.call('HMGET', base .. 'meta', 'paused', 'concurrency', 'max', 'duration', 'opts.maxLenEvents')
   end
+  return stored_meta
+end
+local function is_open()
+  local found = queue_meta()
+  local concurrency = found[2]
+  return not found[1] and not (concurrency and redis.call('LLEN', base .. 'active') >= tonumber(concurrency))
 end
 local function add_bullmq_event(name, id, ...)
-  if not queue_settings then
-    read_settings()
+  local found = queue_meta()
+  if not found[5] then
+    found[5] = '10000'
+    redis.call('HSET', base .. 'meta', 'opts.maxLenEvents', found[5])
   end
-  redis.call('XADD', base .. 'events', 'MAXLEN', '~', queue_settings[3], '*', 'event', name, 'jobId', id, ...)
+  redis.call('XADD', base .. 'events', 'MAXLEN', '~', found[5], '*', 'event', name, 'jobId', id, ...)
 end
-local function delay_task(id, due, part)
+local DELAYED_STEP = 0x1000
+local function enter_delayed(base, id, due, part)
   local least, most = due * DELAYED_STEP, (due + 1) * DELAYED_STEP - 1
   local last = redis.call('ZREVRANGEBYSCORE', base .. 'delayed', whole(most), whole(least), 'WITHSCORES', 'LIMIT', 0, 1)
   local score = whole(last[2] and math.min(last[2] + 1, most) or least)
   redis.call('ZADD', base .. 'delayed', score, id)
-  redis.call('ZADD', base .. part, score, id)
+  if part then
+    redis.call('ZADD', base .. part, score, id)
+  end
+  return score
+end
+local function next_due(base)
+  local first = redis.call('ZRANGE', base .. 'delayed', '0', '0', 'WITHSCORES')[2]
+  local due = first and math.floor(first / DELAYED_STEP) or math.huge
+  local lane_time = tonumber(redis.call('ZRANGE', base .. 'lane-times', '0', '0', 'WITHSCORES')[2]) or math.huge
+  local at = math.min(due, lane_time)
+  return at < math.huge and at or nil
+end
+local PRIORITY_STEP = 0x100000000
+local waiting, may_wake, has_delayed = {}, false, false
+local function delay_task(id, due, part)
+  enter_delayed(base, id, due, part)
   has_delayed = true
 end
 local function place_waiting(id, lane, priority, to_head)
@@ -18524,25 +16447,16 @@ local function place_task(task)
   place_waiting(id, task.lane, tonumber(task.priority or 0), false)
   add_bullmq_event('waiting', id)
 end
-local function may_start()
-  if not queue_settings then
-    read_settings()
-  end
-  local paused, concurrency = queue_settings[1], queue_settings[2]
-  return not paused and not (concurrency and redis.call('LLEN', base .. 'active') >= tonumber(concurrency))
-end
 local function write_waiting()
   if #waiting > 0 then
     redis.call('LPUSH', base .. 'wait', unpack(waiting))
     waiting = {}
   end
-  if may_wake and may_start() then
+  if may_wake and is_open() then
     redis.call('ZADD', base .. 'marker', '0', '0')
   end
   if has_delayed then
-    local next_due = math.floor(redis.call('ZRANGE', base .. 'delayed', 0, 0, 'WITHSCORES')[2] / DELAYED_STEP)
-    local lane_time = redis.call('ZRANGE', base .. 'lane-times', 0, 0, 'WITHSCORES')[2]
-    redis.call('ZADD', base .. 'marker', whole(math.min(next_due, lane_time or next_due)), '1')
+    redis.call('ZADD', base .. 'marker', whole(next_due(base)), '1')
   end
 end
 local NEWEST_OF_LANE = 250
@@ -18578,16 +16492,19 @@ local function leave_wait(id)
   return redis.call('LREM', base .. 'wait', newest and 1 or -1, id) == 1
 end
 local TASK_OVERHEAD_BYTES = 512
-local function stored_bytes_of(job)
-  local at_end = redis.call('HGET', job, 'atEnd')
+local function stored_bytes_of(job, at_end)
+  if at_end == nil then
+    at_end = redis.call('HGET', job, 'atEnd')
+  end
   local bytes = redis.call('HSTRLEN', job, 'data') + TASK_OVERHEAD_BYTES
   if at_end and string.sub(at_end, 1, 1) == '+' then
     bytes = bytes + redis.call('HSTRLEN', job, 'followUps') + redis.call('HSTRLEN', job, 'compensations')
   end
   return bytes, at_end
 end
-local function charge(home, job, sign)
-  local bytes, at_end = stored_bytes_of(job)
+local function charge(home, job, sign, at_end)
+  local bytes
+  bytes, at_end = stored_bytes_of(job, at_end)
   redis.call('HINCRBY', home .. 'totals', 'bytes', sign * bytes)
   if not at_end then
     return false
@@ -18856,28 +16773,48 @@ end
 local function rare()
   return { enter_lane = enter_lane }
 end
-local MAX_BULLMQ_EVENTS = '10000'
-local DELAYED_STEP, PRIORITY_STEP = 0x1000, 0x100000000
-local waiting, may_wake, has_delayed, queue_settings = {}, false, false, nil
-local function read_settings()
-  queue_settings = redis.call('HMGET', base .. 'meta', 'paused', 'concurrency', 'opts.maxLenEvents')
-  if not queue_settings[3] then
-    queue_settings[3] = MAX_BULLMQ_EVENTS
-    redis.call('HSET', base .. 'meta', 'opts.maxLenEvents', MAX_BULLMQ_EVENTS)
+local stored_meta
+local function queue_meta(is_changed)
+  if not stored_meta or is_changed then
+    stored_meta = redis.call('HMGET', base .. 'meta', 'paused', 'concurrency', 'max', 'duration', 'opts.maxLenEvents')
   end
+  return stored_meta
+end
+local function is_open()
+  local found = queue_meta()
+  local concurrency = found[2]
+  return not found[1] and not (concurrency and redis.call('LLEN', base .. 'active') >= tonumber(concurrency))
 end
 local function add_bullmq_event(name, id, ...)
-  if not queue_settings then
-    read_settings()
+  local found = queue_meta()
+  if not found[5] then
+    found[5] = '10000'
+    redis.call('HSET', base .. 'meta', 'opts.maxLenEvents', found[5])
   end
-  redis.call('XADD', base .. 'events', 'MAXLEN', '~', queue_settings[3], '*', 'event', name, 'jobId', id, ...)
+  redis.call('XADD', base .. 'events', 'MAXLEN', '~', found[5], '*', 'event', name, 'jobId', id, ...)
 end
-local function delay_task(id, due, part)
+local DELAYED_STEP = 0x1000
+local function enter_delayed(base, id, due, part)
   local least, most = due * DELAYED_STEP, (due + 1) * DELAYED_STEP - 1
   local last = redis.call('ZREVRANGEBYSCORE', base .. 'delayed', whole(most), whole(least), 'WITHSCORES', 'LIMIT', 0, 1)
   local score = whole(last[2] and math.min(last[2] + 1, most) or least)
   redis.call('ZADD', base .. 'delayed', score, id)
-  redis.call('ZADD', base .. part, score, id)
+  if part then
+    redis.call('ZADD', base .. part, score, id)
+  end
+  return score
+end
+local function next_due(base)
+  local first = redis.call('ZRANGE', base .. 'delayed', '0', '0', 'WITHSCORES')[2]
+  local due = first and math.floor(first / DELAYED_STEP) or math.huge
+  local lane_time = tonumber(redis.call('ZRANGE', base .. 'lane-times', '0', '0', 'WITHSCORES')[2]) or math.huge
+  local at = math.min(due, lane_time)
+  return at < math.huge and at or nil
+end
+local PRIORITY_STEP = 0x100000000
+local waiting, may_wake, has_delayed = {}, false, false
+local function delay_task(id, due, part)
+  enter_delayed(base, id, due, part)
   has_delayed = true
 end
 local function place_waiting(id, lane, priority, to_head)
@@ -18905,25 +16842,16 @@ local function place_task(task)
   place_waiting(id, task.lane, tonumber(task.priority or 0), false)
   add_bullmq_event('waiting', id)
 end
-local function may_start()
-  if not queue_settings then
-    read_settings()
-  end
-  local paused, concurrency = queue_settings[1], queue_settings[2]
-  return not paused and not (concurrency and redis.call('LLEN', base .. 'active') >= tonumber(concurrency))
-end
 local function write_waiting()
   if #waiting > 0 then
     redis.call('LPUSH', base .. 'wait', unpack(waiting))
     waiting = {}
   end
-  if may_wake and may_start() then
+  if may_wake and is_open() then
     redis.call('ZADD', base .. 'marker', '0', '0')
   end
   if has_delayed then
-    local next_due = math.floor(redis.call('ZRANGE', base .. 'delayed', 0, 0, 'WITHSCORES')[2] / DELAYED_STEP)
-    local lane_time = redis.call('ZRANGE', base .. 'lane-times', 0, 0, 'WITHSCORES')[2]
-    redis.call('ZADD', base .. 'marker', whole(math.min(next_due, lane_time or next_due)), '1')
+    redis.call('ZADD', base .. 'marker', whole(next_due(base)), '1')
   end
 end
 local NEWEST_OF_LANE = 250
@@ -18959,16 +16887,19 @@ local function leave_wait(id)
   return redis.call('LREM', base .. 'wait', newest and 1 or -1, id) == 1
 end
 local TASK_OVERHEAD_BYTES = 512
-local function stored_bytes_of(job)
-  local at_end = redis.call('HGET', job, 'atEnd')
+local function stored_bytes_of(job, at_end)
+  if at_end == nil then
+    at_end = redis.call('HGET', job, 'atEnd')
+  end
   local bytes = redis.call('HSTRLEN', job, 'data') + TASK_OVERHEAD_BYTES
   if at_end and string.sub(at_end, 1, 1) == '+' then
     bytes = bytes + redis.call('HSTRLEN', job, 'followUps') + redis.call('HSTRLEN', job, 'compensations')
   end
   return bytes, at_end
 end
-local function charge(home, job, sign)
-  local bytes, at_end = stored_bytes_of(job)
+local function charge(home, job, sign, at_end)
+  local bytes
+  bytes, at_end = stored_bytes_of(job, at_end)
   redis.call('HINCRBY', home .. 'totals', 'bytes', sign * bytes)
   if not at_end then
     return false
@@ -20055,19 +17986,29 @@ local function write_outbox(home, id, status, result, own)
   end
   return is_unkept
 end
-local JOB_DUE_STEP, JOB_PRIORITY_STEP = 0x1000, 0x100000000
-local function delay_job(home, id, due, part)
-  local least, most = due * JOB_DUE_STEP, (due + 1) * JOB_DUE_STEP - 1
-  local last = redis.call('ZREVRANGEBYSCORE', home .. 'delayed', whole(most), whole(least), 'WITHSCORES', 'LIMIT', 0, 1)
+local DELAYED_STEP = 0x1000
+local function enter_delayed(base, id, due, part)
+  local least, most = due * DELAYED_STEP, (due + 1) * DELAYED_STEP - 1
+  local last = redis.call('ZREVRANGEBYSCORE', base .. 'delayed', whole(most), whole(least), 'WITHSCORES', 'LIMIT', 0, 1)
   local score = whole(last[2] and math.min(last[2] + 1, most) or least)
-  redis.call('ZADD', home .. 'delayed', score, id)
+  redis.call('ZADD', base .. 'delayed', score, id)
   if part then
-    redis.call('ZADD', home .. part, score, id)
+    redis.call('ZADD', base .. part, score, id)
   end
+  return score
+end
+local function next_due(base)
+  local first = redis.call('ZRANGE', base .. 'delayed', '0', '0', 'WITHSCORES')[2]
+  local due = first and math.floor(first / DELAYED_STEP) or math.huge
+  local lane_time = tonumber(redis.call('ZRANGE', base .. 'lane-times', '0', '0', 'WITHSCORES')[2]) or math.huge
+  local at = math.min(due, lane_time)
+  return at < math.huge and at or nil
+end
+local JOB_PRIORITY_STEP = 0x100000000
+local function delay_job(home, id, due, part)
+  enter_delayed(home, id, due, part)
   redis.call('XADD', home .. 'events', '*', 'event', 'delayed', 'jobId', id, 'delay', whole(due))
-  local next_due = math.floor(redis.call('ZRANGE', home .. 'delayed', 0, 0, 'WITHSCORES')[2] / JOB_DUE_STEP)
-  local lane_time = redis.call('ZRANGE', home .. 'lane-times', 0, 0, 'WITHSCORES')[2]
-  redis.call('ZADD', home .. 'marker', whole(math.min(next_due, lane_time or next_due)), '1')
+  redis.call('ZADD', home .. 'marker', whole(next_due(home)), '1')
 end
 local function may_start_job(home)
   local paused, concurrency = unpack(redis.call('HMGET', home .. 'meta', 'paused', 'concurrency'))
@@ -20225,16 +18166,19 @@ local function remove_ended(base, status, since, count, limit)
   return #old
 end
 local TASK_OVERHEAD_BYTES = 512
-local function stored_bytes_of(job)
-  local at_end = redis.call('HGET', job, 'atEnd')
+local function stored_bytes_of(job, at_end)
+  if at_end == nil then
+    at_end = redis.call('HGET', job, 'atEnd')
+  end
   local bytes = redis.call('HSTRLEN', job, 'data') + TASK_OVERHEAD_BYTES
   if at_end and string.sub(at_end, 1, 1) == '+' then
     bytes = bytes + redis.call('HSTRLEN', job, 'followUps') + redis.call('HSTRLEN', job, 'compensations')
   end
   return bytes, at_end
 end
-local function charge(home, job, sign)
-  local bytes, at_end = stored_bytes_of(job)
+local function charge(home, job, sign, at_end)
+  local bytes
+  bytes, at_end = stored_bytes_of(job, at_end)
   redis.call('HINCRBY', home .. 'totals', 'bytes', sign * bytes)
   if not at_end then
     return false
@@ -21327,19 +19271,29 @@ local function write_outbox(home, id, status, result, own)
   end
   return is_unkept
 end
-local JOB_DUE_STEP, JOB_PRIORITY_STEP = 0x1000, 0x100000000
-local function delay_job(home, id, due, part)
-  local least, most = due * JOB_DUE_STEP, (due + 1) * JOB_DUE_STEP - 1
-  local last = redis.call('ZREVRANGEBYSCORE', home .. 'delayed', whole(most), whole(least), 'WITHSCORES', 'LIMIT', 0, 1)
+local DELAYED_STEP = 0x1000
+local function enter_delayed(base, id, due, part)
+  local least, most = due * DELAYED_STEP, (due + 1) * DELAYED_STEP - 1
+  local last = redis.call('ZREVRANGEBYSCORE', base .. 'delayed', whole(most), whole(least), 'WITHSCORES', 'LIMIT', 0, 1)
   local score = whole(last[2] and math.min(last[2] + 1, most) or least)
-  redis.call('ZADD', home .. 'delayed', score, id)
+  redis.call('ZADD', base .. 'delayed', score, id)
   if part then
-    redis.call('ZADD', home .. part, score, id)
+    redis.call('ZADD', base .. part, score, id)
   end
+  return score
+end
+local function next_due(base)
+  local first = redis.call('ZRANGE', base .. 'delayed', '0', '0', 'WITHSCORES')[2]
+  local due = first and math.floor(first / DELAYED_STEP) or math.huge
+  local lane_time = tonumber(redis.call('ZRANGE', base .. 'lane-times', '0', '0', 'WITHSCORES')[2]) or math.huge
+  local at = math.min(due, lane_time)
+  return at < math.huge and at or nil
+end
+local JOB_PRIORITY_STEP = 0x100000000
+local function delay_job(home, id, due, part)
+  enter_delayed(home, id, due, part)
   redis.call('XADD', home .. 'events', '*', 'event', 'delayed', 'jobId', id, 'delay', whole(due))
-  local next_due = math.floor(redis.call('ZRANGE', home .. 'delayed', 0, 0, 'WITHSCORES')[2] / JOB_DUE_STEP)
-  local lane_time = redis.call('ZRANGE', home .. 'lane-times', 0, 0, 'WITHSCORES')[2]
-  redis.call('ZADD', home .. 'marker', whole(math.min(next_due, lane_time or next_due)), '1')
+  redis.call('ZADD', home .. 'marker', whole(next_due(home)), '1')
 end
 local function may_start_job(home)
   local paused, concurrency = unpack(redis.call('HMGET', home .. 'meta', 'paused', 'concurrency'))
@@ -21497,16 +19451,19 @@ local function remove_ended(base, status, since, count, limit)
   return #old
 end
 local TASK_OVERHEAD_BYTES = 512
-local function stored_bytes_of(job)
-  local at_end = redis.call('HGET', job, 'atEnd')
+local function stored_bytes_of(job, at_end)
+  if at_end == nil then
+    at_end = redis.call('HGET', job, 'atEnd')
+  end
   local bytes = redis.call('HSTRLEN', job, 'data') + TASK_OVERHEAD_BYTES
   if at_end and string.sub(at_end, 1, 1) == '+' then
     bytes = bytes + redis.call('HSTRLEN', job, 'followUps') + redis.call('HSTRLEN', job, 'compensations')
   end
   return bytes, at_end
 end
-local function charge(home, job, sign)
-  local bytes, at_end = stored_bytes_of(job)
+local function charge(home, job, sign, at_end)
+  local bytes
+  bytes, at_end = stored_bytes_of(job, at_end)
   redis.call('HINCRBY', home .. 'totals', 'bytes', sign * bytes)
   if not at_end then
     return false
@@ -21691,6 +19648,3370 @@ end
 })
 
 /**
+ * Ends attempts of the tasks of one queue, and then starts tasks.
+ */
+export const endAndStartScript = luaScript<
+  'any',
+  'base' | 'time' | 'ends' | 'starts',
+  [ends: readonly number[], starts: readonly StartReply[]]
+>({
+  name: 'end-and-start',
+  keys: ['any'],
+  args: ['base', 'time', 'ends', 'starts'],
+  lua: `#!lua flags=allow-oom
+local any = KEYS[1]
+local base, time, ends, starts = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
+local now = tonumber(time)
+local features, has_ended, has_delayed, is_idle = nil, false, false, false
+local TASK_OVERHEAD_BYTES = 512
+local function stored_bytes_of(job, at_end)
+  if at_end == nil then
+    at_end = redis.call('HGET', job, 'atEnd')
+  end
+  local bytes = redis.call('HSTRLEN', job, 'data') + TASK_OVERHEAD_BYTES
+  if at_end and string.sub(at_end, 1, 1) == '+' then
+    bytes = bytes + redis.call('HSTRLEN', job, 'followUps') + redis.call('HSTRLEN', job, 'compensations')
+  end
+  return bytes, at_end
+end
+local function charge(home, job, sign, at_end)
+  local bytes
+  bytes, at_end = stored_bytes_of(job, at_end)
+  redis.call('HINCRBY', home .. 'totals', 'bytes', sign * bytes)
+  if not at_end then
+    return false
+  end
+  local name = string.sub(at_end, 2)
+  if name ~= '' and redis.call('HINCRBY', home .. 'api-key-tasks', name, sign) <= 0 then
+    redis.call('HDEL', home .. 'api-key-tasks', name)
+  end
+  return string.sub(at_end, 1, 1) == '+'
+end
+local stored_meta
+local function queue_meta(is_changed)
+  if not stored_meta or is_changed then
+    stored_meta = redis.call('HMGET', base .. 'meta', 'paused', 'concurrency', 'max', 'duration', 'opts.maxLenEvents')
+  end
+  return stored_meta
+end
+local function is_open()
+  local found = queue_meta()
+  local concurrency = found[2]
+  return not found[1] and not (concurrency and redis.call('LLEN', base .. 'active') >= tonumber(concurrency))
+end
+local function add_bullmq_event(name, id, ...)
+  local found = queue_meta()
+  if not found[5] then
+    found[5] = '10000'
+    redis.call('HSET', base .. 'meta', 'opts.maxLenEvents', found[5])
+  end
+  redis.call('XADD', base .. 'events', 'MAXLEN', '~', found[5], '*', 'event', name, 'jobId', id, ...)
+end
+local rare
+local function promote_due()
+  local last = string.format('%.0f', (now + 1) * 0x1000 - 1)
+  local due = redis.call('ZRANGEBYSCORE', base .. 'delayed', '0', last, 'LIMIT', '0', '1000')
+  if #due > 0 then
+    rare('returns').promote(due)
+  end
+end
+local created = {}
+function rare(group)
+  local functions = created[group]
+  if functions then
+    return functions
+  end
+  if group == 'turns' then
+local function lane_name(field)
+  return string.match(field, ' (.*)$')
+end
+local function lane_weight(field)
+  return tonumber(string.match(field, '^%S+'))
+end
+local function split_lane(name)
+  if not string.find(name, '\\30', 1, true) then
+    return name, nil
+  end
+  return string.match(name, '^(.*)\\30([^\\30]*)$')
+end
+local function lane_list(base, name)
+  return base .. 'lane:' .. name
+end
+local function lane_priorities(base, name)
+  return base .. 'lane-priorities:' .. name
+end
+local function read_features()
+  local state, limits, capacities = base .. 'turn-state', base .. 'key-limits', base .. 'capacities'
+  return redis.call('EXISTS', state, limits, limits, capacities, capacities, capacities, capacities)
+end
+local function read_obstacles(features)
+  local wait, prioritized = base .. 'wait', base .. 'prioritized'
+  local throttles, times, passes = base .. 'key-throttles', base .. 'lane-times', base .. 'key-passes'
+  local present = redis.call(
+    'EXISTS',
+    throttles,
+    times,
+    passes,
+    wait,
+    wait,
+    wait,
+    wait,
+    prioritized,
+    prioritized,
+    prioritized,
+    prioritized
+  )
+  local obstacles = { has_limits = features % 4 >= 2, is_counted = features >= 2, has_others = present >= 4 }
+  if present % 4 > 0 then
+    obstacles.has_times = redis.call('EXISTS', throttles, times) > 0
+    obstacles.has_throttles = obstacles.has_times and redis.call('EXISTS', throttles) == 1
+    obstacles.has_key_passes = redis.call('EXISTS', passes) == 1
+  end
+  obstacles.limits_lanes = obstacles.is_counted or obstacles.has_throttles or obstacles.has_key_passes
+  return obstacles
+end
+local NEWEST_OF_LANE = 250
+local function note_left_lane(name, count)
+  redis.call('HINCRBY', base .. 'turn-state', 'waiting', -count)
+  if redis.call('EXISTS', lane_list(base, name), lane_priorities(base, name)) > 0 then
+    return
+  end
+  redis.call('ZREM', base .. 'lanes', name)
+  local pass = string.find(name, '\\30', 1, true) and redis.call('ZSCORE', base .. 'blocked-lanes', name)
+  if pass then
+    redis.call('ZREM', base .. 'blocked-lanes', name)
+    redis.call('ZREM', base .. 'lane-times', name)
+    redis.call('ZADD', base .. 'turns', pass, name)
+    redis.call('ZADD', base .. 'marker', '0', '0')
+  end
+end
+local function leave_lane(lane, id)
+  local name = lane_name(lane)
+  if redis.call('ZREM', lane_priorities(base, name), id) == 0 then
+    local list = lane_list(base, name)
+    local newest = redis.call('LPOS', list, id, 'MAXLEN', NEWEST_OF_LANE)
+    if redis.call('LREM', list, newest and 1 or -1, id) == 0 then
+      return false
+    end
+  end
+  note_left_lane(name, 1)
+  return true
+end
+local created_limited
+local function limited()
+  if created_limited then
+    return created_limited
+  end
+local function block_lane(name, pass)
+  redis.call('ZREM', base .. 'turns', name)
+  redis.call('ZADD', base .. 'blocked-lanes', pass, name)
+end
+local function resume_lane(name, pass)
+  redis.call('ZREM', base .. 'blocked-lanes', name)
+  local first = redis.call('ZRANGE', base .. 'turns', 0, 0, 'WITHSCORES')
+  local time = redis.call('HGET', base .. 'turn-state', 'time')
+  redis.call('ZADD', base .. 'turns', math.max(pass, first[2] or 0, time or 0), name)
+  if redis.call('ZSCORE', base .. 'lanes', name) then
+    redis.call('ZADD', base .. 'marker', '0', '0')
+  end
+end
+local function wake_lane(name, ticket)
+  if name and redis.call('ZREM', base .. 'blocked-lanes', name) == 1 then
+    redis.call('ZADD', base .. 'turns', ticket, name)
+    redis.call('ZADD', base .. 'marker', '0', '0')
+  end
+end
+local function wake_first(need)
+  local first, ticket = unpack(redis.call('ZRANGE', base .. 'need-waiters:' .. need, 0, 0, 'WITHSCORES'))
+  wake_lane(first, ticket)
+end
+local function key_need(key)
+  return 'key:' .. key .. '=1'
+end
+local function whole(number)
+  return string.format('%.0f', number)
+end
+local function micros()
+  local time = redis.call('TIME')
+  return time[1] * 1000000 + time[2]
+end
+local function millis()
+  return math.floor(micros() / 1000)
+end
+local function limits_of_key(key)
+  local own, default, own_rate, default_rate =
+    unpack(redis.call('HMGET', base .. 'key-limits', 'concurrency:' .. key, 'concurrency', 'rate:' .. key, 'rate'))
+  return tonumber(own or default), own_rate or default_rate, own, own_rate
+end
+local function active_of_key(key)
+  return tonumber(redis.call('ZSCORE', base .. 'active-by-key', key)) or 0
+end
+local function count_key(key, by)
+  local count = tonumber(redis.call('ZINCRBY', base .. 'active-by-key', by, key))
+  if count == 0 then
+    redis.call('ZREM', base .. 'active-by-key', key)
+  end
+  return count
+end
+local function open_rate(key, stored)
+  local max, per, burst = string.match(stored, '^(%d+)/(%d+)/(%d+)$')
+  local now, interval = micros() / 1000, per / max
+  local early = interval * (burst - 1)
+  local due = tonumber(redis.call('GET', base .. 'key-rate:' .. key)) or now
+  if due > now + early + interval + 1 then
+    due = now + early
+  end
+  return { key = key, now = now, interval = interval, early = early, due = due }
+end
+local function key_starts_at(key, rate, has_throttles)
+  local starts_at = rate and rate.due - rate.early > rate.now and math.ceil(rate.due - rate.early) or nil
+  local ends_at = has_throttles and tonumber(redis.call('ZSCORE', base .. 'key-throttles', key))
+  return ends_at and ends_at > math.max(micros() / 1000, starts_at or 0) and ends_at or starts_at
+end
+local function count_start(rate)
+  rate.due = math.max(rate.due, rate.now) + rate.interval
+  local life = math.max(1, math.ceil(rate.due - rate.now))
+  redis.call('SET', base .. 'key-rate:' .. rate.key, string.format('%.3f', rate.due), 'PX', life)
+end
+local created_limiters
+local function limiters()
+  if created_limiters then
+    return created_limiters
+  end
+  local function each_need(needs)
+    return string.gmatch(needs, '([^,]+)=(%d+)')
+  end
+  local function capacity_of(limiter)
+    return tonumber(redis.call('HGET', base .. 'capacities', limiter))
+  end
+  local function used_of(limiter)
+    return tonumber(redis.call('ZSCORE', base .. 'in-use', limiter)) or 0
+  end
+local function is_before(one, other)
+  for i = 1, math.min(#one, #other) do
+    local a, b = string.byte(one, i), string.byte(other, i)
+    if a ~= b then
+      return a < b
+    end
+  end
+  return #one < #other
+end
+local function first_waiter(limiter)
+  local capacity, first, ticket = capacity_of(limiter), nil, nil
+  local needs = redis.call('ZRANGEBYLEX', base .. 'waited-needs', '[' .. limiter .. '=', '(' .. limiter .. '>')
+  for _, need in ipairs(needs) do
+    if not capacity or tonumber(string.match(need, '%d+$')) <= capacity then
+      local lane, score = unpack(redis.call('ZRANGE', base .. 'need-waiters:' .. need, 0, 0, 'WITHSCORES'))
+      local at = tonumber(score)
+      if lane and (not first or at < ticket or at == ticket and is_before(lane, first)) then
+        first, ticket = lane, at
+      end
+    end
+  end
+  return first, ticket
+end
+local function wake(limiter)
+  wake_lane(first_waiter(limiter))
+end
+local function leave(name, need)
+  local waiters = base .. 'need-waiters:' .. need
+  if redis.call('ZREM', waiters, name) == 0 then
+    return false
+  end
+  if redis.call('EXISTS', waiters) == 0 then
+    redis.call('ZREM', base .. 'waited-needs', need)
+  end
+  return true
+end
+local function leave_key(name, key)
+  local has_left = leave(name, key_need(key))
+  if has_left then
+    wake_first(key_need(key))
+  end
+  return has_left
+end
+local function leave_waiters(name, key, needs, kept)
+  if redis.call('EXISTS', base .. 'waited-needs') == 0 then
+    return false
+  end
+  local has_left = false
+  for limiter, amount in each_need(needs) do
+    if limiter ~= kept and leave(name, limiter .. '=' .. amount) then
+      has_left = true
+      wake(limiter)
+    end
+  end
+  return kept ~= 'key' and leave_key(name, key) or has_left
+end
+local function wait_for(name, refused, pass, time)
+  for _, need in ipairs(refused) do
+    redis.call('ZADD', base .. 'need-waiters:' .. need, 'NX', pass, name)
+    redis.call('ZADD', base .. 'waited-needs', '0', need)
+  end
+  block_lane(name, pass)
+  local state = base .. 'turn-state'
+  if time and time > (tonumber(redis.call('HGET', state, 'time')) or -1) then
+    redis.call('HSET', state, 'time', time)
+  end
+end
+  local function refusals(name, key, needs, pass)
+    local refused, time = nil, pass
+    for limiter, amount in each_need(needs) do
+      local capacity, need = capacity_of(limiter), limiter .. '=' .. amount
+      if capacity and tonumber(amount) > capacity then
+        leave_waiters(name, key, needs, limiter)
+        return { need }
+      end
+      local first, ticket
+      if capacity then
+        first, ticket = first_waiter(limiter)
+      end
+      local is_behind = first and first ~= name and (ticket < pass or ticket == pass and is_before(first, name))
+      if is_behind or capacity and used_of(limiter) + amount > capacity then
+        refused = refused or {}
+        refused[#refused + 1] = need
+        time = first and math.min(time, ticket) or time
+      end
+    end
+    if refused then
+      leave_key(name, key)
+    end
+    return refused, time
+  end
+  local function is_full(needs)
+    for limiter, amount in each_need(needs) do
+      local capacity = capacity_of(limiter)
+      if capacity and used_of(limiter) + amount > capacity then
+        return true
+      end
+    end
+    return false
+  end
+  local function take(needs)
+    for limiter, amount in each_need(needs) do
+      if string.sub(limiter, 1, 8) ~= 'service:' and redis.call('HEXISTS', base .. 'capacities', limiter) == 1 then
+        redis.call('ZINCRBY', base .. 'in-use', amount, limiter)
+      end
+    end
+  end
+  local function give_back(needs)
+    for limiter, amount in each_need(needs) do
+      local left = redis.call('ZADD', base .. 'in-use', 'XX', 'INCR', '-' .. amount, limiter)
+      if left then
+        if tonumber(left) <= 0 then
+          redis.call('ZREM', base .. 'in-use', limiter)
+        end
+        wake(limiter)
+      end
+    end
+  end
+  created_limiters = {
+    refusals = refusals,
+    wait_for = wait_for,
+    leave_waiters = leave_waiters,
+    is_full = is_full,
+    take = take,
+    give_back = give_back,
+    wake = wake,
+    each_need = each_need,
+  }
+  return created_limiters
+end
+local function resume_key(key)
+  local pass = redis.call('ZSCORE', base .. 'blocked-lanes', key)
+  if pass and not redis.call('ZSCORE', base .. 'lane-times', key) then
+    resume_lane(key, pass)
+  end
+  wake_first(key_need(key))
+end
+local function hold_places(id)
+  local lane = redis.call('HGET', base .. id, 'lane')
+  if not lane then
+    return
+  end
+  local key, needs = split_lane(lane_name(lane))
+  if key ~= '' and redis.call('EXISTS', base .. 'key-limits') == 1 then
+    count_key(key, 1)
+  end
+  if needs then
+    limiters().take(needs)
+  end
+end
+local function give_back_places(key, needs, has_limits)
+  local left = key ~= '' and has_limits and redis.call('ZADD', base .. 'active-by-key', 'XX', 'INCR', '-1', key)
+  if left then
+    if tonumber(left) <= 0 then
+      redis.call('ZREM', base .. 'active-by-key', key)
+    end
+    if redis.call('EXISTS', base .. 'blocked-lanes', base .. 'waited-needs') > 0 then
+      resume_key(key)
+    end
+  end
+  if needs then
+    limiters().give_back(needs)
+  end
+end
+local created_gates
+local function gates()
+  if created_gates then
+    return created_gates
+  end
+  local KIND = 'service:'
+  local ENTRY = '\\30' .. KIND
+  local now, noted, set_gate = millis(), {}, nil
+local BUCKETS, OPEN_JITTER, ROUNDING = 10, 0.1, 1e-9
+local function new_breaker(now)
+  return { state = 'closed', mode = 'auto', generation = 0, since = now, buckets = {} }
+end
+local function next_breaker(breaker, state, now)
+  return { state = state, mode = breaker.mode, generation = breaker.generation + 1, since = now }
+end
+local function half_opened(breaker, at)
+  local after = next_breaker(breaker, 'half_open', at)
+  after.from, after.openings = after.generation, breaker.openings
+  after.started, after['until'], after.succeeded = 0, 'none', 0
+  return after
+end
+local function closed(breaker, now)
+  local after = next_breaker(breaker, 'closed', now)
+  after.buckets = {}
+  return after
+end
+local function open_ms(openings, settings)
+  return math.min(settings.openMs * 2 ^ (openings - 1), settings.maxOpenMs)
+end
+local function opened(breaker, openings, now, settings, random)
+  local after = next_breaker(breaker, 'open', now)
+  after['until'] = now + math.ceil(open_ms(openings, settings) * (1 + OPEN_JITTER * random))
+  after.openings = openings
+  return after
+end
+local function has_passed(ends_at, now, settings)
+  return ends_at <= now or ends_at - now > settings.maxOpenMs * (1 + OPEN_JITTER) + 1
+end
+local function advance(breaker, now, settings)
+  local ends_at = breaker['until']
+  if not ends_at or ends_at == 'none' or not has_passed(ends_at, now, settings) then
+    return breaker
+  end
+  if breaker.state == 'open' then
+    return half_opened(breaker, math.min(ends_at, now))
+  end
+  breaker.generation, breaker.started, breaker['until'] = breaker.generation + 1, 0, 'none'
+  return breaker
+end
+local function breaker_starts_at(breaker, now, settings)
+  local current = advance(breaker, now, settings)
+  local is_probed = current.state == 'half_open' and current.started < settings.probes
+  return (current.state == 'closed' or is_probed) and now or current['until']
+end
+local function admit_start(breaker, now, settings)
+  local current = advance(breaker, now, settings)
+  if current.state == 'half_open' then
+    if current['until'] == 'none' then
+      current['until'] = now + open_ms(current.openings, settings)
+    end
+    current.started = current.started + 1
+  end
+  return current
+end
+local function count_call(breaker, call, now, settings)
+  local length = math.ceil(settings.windowMs / BUCKETS)
+  local current = math.floor(now / length) * length
+  local name = string.format('%.0f', current)
+  local own = breaker.buckets[name] or { 0, 0, 0 }
+  local kept, calls, failures, slow = {}, 0, 0, 0
+  kept[name] = { own[1] + 1, own[2] + (call.failed and 1 or 0), own[3] + (call.slow and 1 or 0) }
+  for at, bucket in pairs(breaker.buckets) do
+    local is_in_window = tonumber(at) <= current and tonumber(at) > current - BUCKETS * length
+    kept[at] = kept[at] or is_in_window and bucket or nil
+  end
+  for _, bucket in pairs(kept) do
+    calls, failures, slow = calls + bucket[1], failures + bucket[2], slow + bucket[3]
+  end
+  breaker.buckets = kept
+  return calls >= settings.minimumCalls
+    and (failures / calls >= settings.failureRate - ROUNDING or slow / calls >= settings.slowCallRate - ROUNDING)
+end
+local function record_call(breaker, call, now, settings, random)
+  if breaker.state == 'closed' and call.generation == breaker.generation then
+    local is_exceeded = count_call(breaker, call, now, settings)
+    return is_exceeded and breaker.mode == 'auto' and opened(breaker, 1, now, settings, random) or breaker
+  end
+  if breaker.state ~= 'half_open' or call.generation < breaker.from then
+    return nil
+  end
+  if call.failed or call.slow then
+    return opened(breaker, breaker.openings + 1, now, settings, random)
+  end
+  breaker.succeeded = breaker.succeeded + 1
+  return breaker.succeeded >= settings.probes and closed(breaker, now) or breaker
+end
+local function with_mode(breaker, mode, now)
+  breaker.mode = mode
+  if mode == 'open' then
+    local after = next_breaker(breaker, 'open', now)
+    after['until'], after.openings = 'none', breaker.openings or 1
+    return after
+  end
+  if mode == 'closed' then
+    return breaker.state == 'closed' and breaker or closed(breaker, now)
+  end
+  return breaker.state == 'open' and half_opened(breaker, now) or breaker
+end
+local function read_breaker(service)
+  local stored = redis.call('HGET', base .. 'breakers', service)
+  return stored and cjson.decode(stored)
+end
+local function store_breaker(service, stored)
+  redis.call('HSET', base .. 'breakers', service, cjson.encode(stored))
+end
+local function write_breaker(service, stored)
+  store_breaker(service, stored)
+  set_gate(service, breaker_starts_at(stored.breaker, now, stored.settings))
+end
+local function define_breaker(service, settings)
+  local stored = read_breaker(service) or { breaker = new_breaker(now) }
+  stored.settings = cjson.decode(settings)
+  write_breaker(service, stored)
+end
+local function set_breaker(service, mode, by, settings)
+  local stored = read_breaker(service) or { breaker = new_breaker(now), settings = cjson.decode(settings) }
+  if stored.breaker.mode ~= mode then
+    local after = with_mode(stored.breaker, mode, now)
+    write_breaker(service, { breaker = after, settings = stored.settings, setBy = { by = by, at = now } })
+  end
+end
+local function remove_breaker(service)
+  redis.call('HDEL', base .. 'breakers', service)
+  set_gate(service, now)
+end
+local function refresh_breaker(service)
+  local stored = read_breaker(service)
+  set_gate(service, stored and breaker_starts_at(stored.breaker, now, stored.settings) or now)
+end
+local function admit_to(service)
+  local stored = read_breaker(service)
+  if not stored then
+    return 0
+  end
+  stored.breaker = admit_start(stored.breaker, now, stored.settings)
+  if stored.breaker.state == 'half_open' then
+    write_breaker(service, stored)
+  end
+  return stored.breaker.generation
+end
+local function record_breaker_call(service, call, random)
+  local stored = read_breaker(service)
+  local was_closed = stored and stored.breaker.state == 'closed'
+  local after = stored and record_call(stored.breaker, call, now, stored.settings, random)
+  if not after then
+    return
+  end
+  stored.breaker = after
+  if was_closed and after.state == 'closed' then
+    store_breaker(service, stored)
+  else
+    write_breaker(service, stored)
+  end
+end
+  local function wake_held_up(limiter)
+    for _, need in ipairs(redis.call('ZRANGEBYLEX', base .. 'waited-needs', '[permits:', '+')) do
+      local first = redis.call('ZRANGE', base .. 'need-waiters:' .. need, 0, 0)[1]
+      if first and string.find(first, limiter .. '=', 1, true) then
+        wake_first(need)
+      end
+    end
+  end
+  function set_gate(service, starts_at)
+    local times, limiter = base .. 'lane-times', KIND .. service
+    local has_lanes = redis.call('EXISTS', base .. 'turn-state') == 1
+    if starts_at == now then
+      if redis.call('HDEL', base .. 'capacities', limiter) == 1 and has_lanes then
+        redis.call('ZADD', times, whole(now), ENTRY .. service)
+        redis.call('ZADD', base .. 'marker', '0', '0')
+      end
+      return
+    end
+    if redis.call('HSET', base .. 'capacities', limiter, '0') == 1 then
+      wake_held_up(limiter)
+    end
+    if starts_at == 'none' then
+      redis.call('ZREM', times, ENTRY .. service)
+    elseif has_lanes then
+      redis.call('ZADD', times, whole(starts_at), ENTRY .. service)
+      redis.call('ZADD', base .. 'marker', 'LT', whole(starts_at), '1')
+    end
+  end
+  local function admit(id, needs)
+    local admitted = {}
+    for service in string.gmatch(needs, KIND .. '([^=]+)=') do
+      admitted[service] = admit_to(service)
+    end
+    if next(admitted) then
+      redis.call('HSET', base .. id, 'admitted', cjson.encode(admitted))
+    end
+  end
+  local function count_calls(id, calls)
+    local admitted = cjson.decode(redis.call('HGET', base .. id, 'admitted') or '{}')
+    for _, each in ipairs(cjson.decode(calls)) do
+      local service, failed, slow, random = unpack(each)
+      if admitted[service] then
+        local call = { generation = admitted[service], failed = failed, slow = slow }
+        record_breaker_call(service, call, random)
+      end
+    end
+  end
+  local function note(need)
+    local service = string.match(need, '^' .. KIND .. '(.*)=')
+    if service and not redis.call('ZSCORE', base .. 'lane-times', ENTRY .. service) then
+      refresh_breaker(service)
+    end
+  end
+  local function note_closed(needs)
+    for need in string.gmatch(needs, KIND .. '[^,]+') do
+      if not noted[need] and redis.call('HEXISTS', base .. 'capacities', string.match(need, '^[^=]+')) == 1 then
+        note(need)
+      end
+      noted[need] = true
+    end
+  end
+  local function resume(entry, most)
+    local service = string.match(entry, '^' .. ENTRY .. '([^=]*)$')
+    if not service then
+      return
+    end
+    refresh_breaker(service)
+    if redis.call('HEXISTS', base .. 'capacities', KIND .. service) == 1 then
+      return
+    end
+    local need = KIND .. service .. '=1'
+    local lanes = redis.call('ZPOPMIN', base .. 'need-waiters:' .. need, most)
+    for i = 1, #lanes, 2 do
+      local pass = redis.call('ZSCORE', base .. 'blocked-lanes', lanes[i])
+      if pass then
+        resume_lane(lanes[i], pass)
+      end
+    end
+    if redis.call('EXISTS', base .. 'need-waiters:' .. need) == 1 then
+      redis.call('ZADD', base .. 'lane-times', whole(now), entry)
+      redis.call('ZADD', base .. 'marker', '0', '0')
+    else
+      redis.call('ZREM', base .. 'lane-times', entry)
+      redis.call('ZREM', base .. 'waited-needs', need)
+    end
+  end
+  created_gates = {
+    define = define_breaker,
+    set = set_breaker,
+    remove = remove_breaker,
+    admit = admit,
+    count_calls = count_calls,
+    note = note,
+    note_closed = note_closed,
+    resume = resume,
+  }
+  return created_gates
+end
+local function read_lane(name, obstacles)
+  local key, needs = split_lane(name)
+  local lane = { name = name, key = key, needs = needs }
+  if obstacles.has_limits and key ~= '' then
+    local limit, rate = limits_of_key(key)
+    lane.limit, lane.rate = limit, rate and open_rate(key, rate) or nil
+  end
+  lane.starts_at = key_starts_at(key, lane.rate, obstacles.has_throttles)
+  return lane
+end
+local function open_turn(name, pass, obstacles)
+  local turn = read_lane(name, obstacles)
+  turn.pass = pass
+  if obstacles.has_limits and turn.key ~= '' and not turn.starts_at then
+    turn.active = count_key(turn.key, 1)
+  end
+  turn.is_limited = turn.needs and (obstacles.is_counted or redis.call('EXISTS', base .. 'waited-needs') == 1)
+  return turn
+end
+local function wait_for_key(turn, pass, time)
+  local name, starts_at = turn.name, turn.starts_at
+  if turn.is_limited and not starts_at then
+    return limiters().wait_for(name, { key_need(turn.key) }, pass, time)
+  end
+  block_lane(name, pass)
+  redis.call('HSET', base .. 'turn-state', 'time', time or pass)
+  if starts_at then
+    redis.call('ZADD', base .. 'lane-times', whole(starts_at), name)
+  end
+end
+local function holds_up(turn)
+  local name, key, needs, pass = turn.name, turn.key, turn.needs, turn.pass
+  local is_at_limit = turn.starts_at or turn.limit and turn.active > turn.limit
+  if turn.is_limited and not redis.call('ZSCORE', base .. 'lanes', name) then
+    return false
+  end
+  if is_at_limit then
+    if turn.is_limited then
+      limiters().leave_waiters(name, key, needs, not turn.starts_at and 'key' or nil)
+    end
+    wait_for_key(turn, pass, nil)
+    return true
+  end
+  local refused, time
+  if turn.is_limited then
+    refused, time = limiters().refusals(name, key, needs, pass)
+  end
+  if refused then
+    limiters().wait_for(name, refused, pass, time)
+    if string.find(refused[1], '^service:') then
+      gates().note(refused[1])
+    end
+  end
+  return refused ~= nil
+end
+local function reached_pass(turn)
+  local name, pass = turn.name, turn.pass
+  if not turn.is_limited or redis.call('EXISTS', base .. 'waited-needs') == 0 then
+    return pass
+  end
+  local other = redis.call('ZRANGE', base .. 'turns', 1, 1, 'WITHSCORES')
+  local time = math.max(other[2] or 0, redis.call('HGET', base .. 'turn-state', 'time') or 0)
+  return limiters().leave_waiters(name, turn.key, turn.needs) and math.max(pass, time) or pass
+end
+local function end_turn(turn, id, lane, obstacles)
+  local name, key, needs, passes = turn.name, turn.key, turn.needs, base .. 'key-passes'
+  local pass = reached_pass(turn)
+  local key_pass = obstacles.has_key_passes and tonumber(redis.call('ZSCORE', passes, key)) or nil
+  local next_pass = math.max(pass, key_pass or pass) + 1 / lane_weight(lane)
+  if key_pass or needs then
+    redis.call('ZADD', passes, next_pass, key)
+  end
+  if turn.rate then
+    count_start(turn.rate)
+    turn.starts_at = key_starts_at(key, turn.rate, false)
+  end
+  if turn.is_limited then
+    limiters().take(needs)
+  end
+  if needs and string.find(needs, 'service:', 1, true) then
+    gates().admit(id, needs)
+  end
+  if turn.starts_at or turn.limit and turn.active >= turn.limit then
+    wait_for_key(turn, next_pass, pass)
+    return false
+  end
+  redis.call('ZADD', base .. 'turns', next_pass, name)
+  local has_tasks = turn.is_limited and redis.call('ZSCORE', base .. 'lanes', name)
+  local refused = has_tasks and limiters().refusals(name, key, needs, next_pass)
+  if refused then
+    limiters().wait_for(name, refused, next_pass, pass)
+  end
+  return not refused
+end
+local function end_idle_turn(turn, is_empty)
+  if is_empty and turn.is_limited then
+    limiters().leave_waiters(turn.name, turn.key, turn.needs)
+  end
+  if is_empty and turn.needs then
+    redis.call('ZREMRANGEBYSCORE', base .. 'key-passes', '-inf', turn.pass)
+  end
+  if turn.active then
+    count_key(turn.key, -1)
+  end
+end
+local RESUMED_AT_ONCE = 32
+local function resume_due(now)
+  local times = base .. 'lane-times'
+  for _, name in ipairs(redis.call('ZRANGEBYSCORE', times, '-inf', now, 'LIMIT', 0, RESUMED_AT_ONCE)) do
+    redis.call('ZREM', times, name)
+    local pass = redis.call('ZSCORE', base .. 'blocked-lanes', name)
+    if pass then
+      resume_lane(name, pass)
+    end
+    if string.find(name, '^\\30service:') then
+      gates().resume(name, RESUMED_AT_ONCE)
+    end
+  end
+end
+local function begin_again()
+  local turns, blocked = base .. 'turns', base .. 'blocked-lanes'
+  for _, need in ipairs(redis.call('ZRANGE', base .. 'waited-needs', 0, -1)) do
+    redis.call('ZDIFFSTORE', blocked, '2', blocked, base .. 'need-waiters:' .. need)
+    redis.call('UNLINK', base .. 'need-waiters:' .. need)
+  end
+  redis.call('UNLINK', base .. 'waited-needs', base .. 'key-passes')
+  redis.call('ZUNIONSTORE', blocked, '1', blocked, 'WEIGHTS', '0')
+  redis.call('ZDIFFSTORE', turns, '2', base .. 'lanes', blocked)
+  redis.call('ZUNIONSTORE', turns, '1', turns, 'WEIGHTS', '0')
+  redis.call('HDEL', base .. 'turn-state', 'pass', 'time')
+end
+local function return_stray(id, lane, is_others_turn)
+local JOINS_BEHIND = 0.125
+local LANE_PRIORITY_STEP = 0x100000000
+local function join_turns(name)
+  local first = redis.call('ZRANGE', base .. 'turns', 0, 0, 'WITHSCORES')
+  local time, others = unpack(redis.call('HMGET', base .. 'turn-state', 'time', 'pass'))
+  local pass = (first[2] or time) and math.max(first[2] or 0, time or 0) + JOINS_BEHIND or others or 0
+  redis.call('ZADD', base .. 'turns', 'NX', pass, name)
+end
+local function enter_lane(lane, id, priority, to_head)
+  local name, state, was_empty = lane_name(lane), base .. 'turn-state', false
+  local list, priorities = lane_list(base, name), lane_priorities(base, name)
+  if priority > 0 then
+    was_empty = redis.call('EXISTS', list, priorities) == 0
+    local order = to_head and 0 or redis.call('HINCRBY', state, 'order', 1) % LANE_PRIORITY_STEP
+    redis.call('ZADD', priorities, whole(priority * LANE_PRIORITY_STEP + order), id)
+  else
+    was_empty = redis.call(to_head and 'RPUSH' or 'LPUSH', list, id) == 1 and redis.call('EXISTS', priorities) == 0
+  end
+  redis.call('HINCRBY', state, 'waiting', 1)
+  if not was_empty then
+    return false
+  end
+  redis.call('ZADD', base .. 'lanes', redis.call('HINCRBY', state, 'order', 1), name)
+  if redis.call('ZSCORE', base .. 'blocked-lanes', name) then
+    return redis.call('ZSCORE', base .. 'lane-times', name) and true or false
+  end
+  join_turns(name)
+  return true
+end
+  redis.call('LPOP', base .. 'active')
+  if is_others_turn then
+    redis.call('HINCRBYFLOAT', base .. 'turn-state', 'pass', '-1')
+  end
+  enter_lane(lane, id, 0, true)
+end
+  created_limited = {
+    hold_places = hold_places,
+    give_back_places = give_back_places,
+    open_turn = open_turn,
+    holds_up = holds_up,
+    end_turn = end_turn,
+    end_idle_turn = end_idle_turn,
+    resume_due = resume_due,
+    begin_again = begin_again,
+    return_stray = return_stray,
+  }
+  return created_limited
+end
+local function give_back(lane)
+  local key, needs = split_lane(lane_name(lane))
+  local features = read_features()
+  local has_limits = features % 4 >= 2
+  if needs or has_limits and key ~= '' then
+    limited().give_back_places(key, needs, has_limits)
+  end
+  return not needs and features or nil
+end
+local function forget_turns(base)
+  if redis.call('EXISTS', base .. 'waited-needs') == 1 then
+    for _, need in ipairs(redis.call('ZRANGE', base .. 'waited-needs', 0, -1)) do
+      redis.call('UNLINK', base .. 'need-waiters:' .. need)
+    end
+    redis.call('UNLINK', base .. 'waited-needs')
+  end
+  local turns, state = base .. 'turns', base .. 'turn-state'
+  redis.call('UNLINK', turns, state, base .. 'blocked-lanes', base .. 'lane-times', base .. 'key-passes')
+end
+local MAX_LANES = 32
+local LAST_PASS = 0x100000000
+local function take_head(name)
+  local active = base .. 'active'
+  local id = redis.call('RPOPLPUSH', lane_list(base, name), active)
+  if not id then
+    id = redis.call('ZPOPMIN', lane_priorities(base, name))[1]
+    if not id then
+      redis.call('ZREM', base .. 'turns', name)
+      return nil
+    end
+    redis.call('LPUSH', active, id)
+  end
+  note_left_lane(name, 1)
+  return id
+end
+local function take_turn(obstacles)
+  local turns, state = base .. 'turns', base .. 'turn-state'
+  for _ = 1, MAX_LANES do
+    local name, pass = unpack(redis.call('ZRANGE', turns, 0, 0, 'WITHSCORES'))
+    if name and tonumber(pass) >= LAST_PASS then
+      limited().begin_again()
+      name, pass = unpack(redis.call('ZRANGE', turns, 0, 0, 'WITHSCORES'))
+    end
+    if not name then
+      return nil, false
+    end
+    pass = tonumber(pass)
+    if obstacles.has_others then
+      local own = math.max(tonumber(redis.call('HGET', state, 'pass')) or pass, pass - 1)
+      if own <= pass then
+        redis.call('HSET', state, 'pass', own + 1)
+        return nil, true
+      end
+    end
+    local _, needs = split_lane(name)
+    local turn = (needs or obstacles.limits_lanes) and limited().open_turn(name, pass, obstacles) or nil
+    local is_empty = false
+    if not turn or not limited().holds_up(turn) then
+      local id = take_head(name)
+      local lane = id and redis.call('HGET', base .. id, 'lane')
+      if lane and turn then
+        return id, false, limited().end_turn(turn, id, lane, obstacles)
+      elseif lane then
+        redis.call('ZADD', turns, pass + 1 / lane_weight(lane), name)
+        return id, false, true
+      elseif id then
+        redis.call('LPOP', base .. 'active')
+      end
+      is_empty = not id
+    end
+    if turn then
+      limited().end_idle_turn(turn, is_empty)
+    end
+    if is_empty and not obstacles.has_others and redis.call('EXISTS', base .. 'lanes') == 0 then
+      return nil, false
+    end
+  end
+  return nil, false
+end
+local function start_next(features, now)
+  if not features or features % 2 == 0 then
+    features = read_features()
+  end
+  local wait, prioritized, turns, lanes = base .. 'wait', base .. 'prioritized', base .. 'turns', base .. 'lanes'
+  local obstacles
+  for _ = 1, MAX_LANES do
+    obstacles = read_obstacles(features)
+    if obstacles.has_times then
+      limited().resume_due(now)
+    end
+    local id, is_turn_of_others, takes_turns_on = take_turn(obstacles)
+    if id then
+      local is_last = obstacles.is_counted and not takes_turns_on
+      local delayed, times = base .. 'delayed', base .. 'lane-times'
+      return id, is_last and redis.call('EXISTS', turns, wait, prioritized, delayed, times) == 0
+    end
+    local remaining = not is_turn_of_others and redis.call('EXISTS', turns, lanes, lanes)
+    if remaining == 0 or remaining == 1 and not obstacles.has_others then
+      forget_turns(base)
+    elseif remaining == 3 then
+      redis.call('ZADD', base .. 'marker', '0', '0')
+    end
+    id = redis.call('RPOPLPUSH', wait, base .. 'active')
+    local lane = id and obstacles.is_counted and redis.call('HGET', base .. id, 'lane')
+    if not lane then
+      return id, false, not id and obstacles.is_counted
+    end
+    limited().return_stray(id, lane, is_turn_of_others)
+  end
+  redis.call('ZADD', base .. 'marker', '0', '0')
+  return nil, false, obstacles.is_counted
+end
+    functions = { give_back = give_back, start_next = start_next, limited = limited }
+  elseif group == 'candidates' then
+local function read_features()
+  local state, limits, capacities = base .. 'turn-state', base .. 'key-limits', base .. 'capacities'
+  return redis.call('EXISTS', state, limits, limits, capacities, capacities, capacities, capacities)
+end
+local function read_obstacles(features)
+  local wait, prioritized = base .. 'wait', base .. 'prioritized'
+  local throttles, times, passes = base .. 'key-throttles', base .. 'lane-times', base .. 'key-passes'
+  local present = redis.call(
+    'EXISTS',
+    throttles,
+    times,
+    passes,
+    wait,
+    wait,
+    wait,
+    wait,
+    prioritized,
+    prioritized,
+    prioritized,
+    prioritized
+  )
+  local obstacles = { has_limits = features % 4 >= 2, is_counted = features >= 2, has_others = present >= 4 }
+  if present % 4 > 0 then
+    obstacles.has_times = redis.call('EXISTS', throttles, times) > 0
+    obstacles.has_throttles = obstacles.has_times and redis.call('EXISTS', throttles) == 1
+    obstacles.has_key_passes = redis.call('EXISTS', passes) == 1
+  end
+  obstacles.limits_lanes = obstacles.is_counted or obstacles.has_throttles or obstacles.has_key_passes
+  return obstacles
+end
+local function lane_name(field)
+  return string.match(field, ' (.*)$')
+end
+local function lane_weight(field)
+  return tonumber(string.match(field, '^%S+'))
+end
+local function split_lane(name)
+  if not string.find(name, '\\30', 1, true) then
+    return name, nil
+  end
+  return string.match(name, '^(.*)\\30([^\\30]*)$')
+end
+local function lane_list(base, name)
+  return base .. 'lane:' .. name
+end
+local function lane_priorities(base, name)
+  return base .. 'lane-priorities:' .. name
+end
+local function block_lane(name, pass)
+  redis.call('ZREM', base .. 'turns', name)
+  redis.call('ZADD', base .. 'blocked-lanes', pass, name)
+end
+local function resume_lane(name, pass)
+  redis.call('ZREM', base .. 'blocked-lanes', name)
+  local first = redis.call('ZRANGE', base .. 'turns', 0, 0, 'WITHSCORES')
+  local time = redis.call('HGET', base .. 'turn-state', 'time')
+  redis.call('ZADD', base .. 'turns', math.max(pass, first[2] or 0, time or 0), name)
+  if redis.call('ZSCORE', base .. 'lanes', name) then
+    redis.call('ZADD', base .. 'marker', '0', '0')
+  end
+end
+local function wake_lane(name, ticket)
+  if name and redis.call('ZREM', base .. 'blocked-lanes', name) == 1 then
+    redis.call('ZADD', base .. 'turns', ticket, name)
+    redis.call('ZADD', base .. 'marker', '0', '0')
+  end
+end
+local function wake_first(need)
+  local first, ticket = unpack(redis.call('ZRANGE', base .. 'need-waiters:' .. need, 0, 0, 'WITHSCORES'))
+  wake_lane(first, ticket)
+end
+local function key_need(key)
+  return 'key:' .. key .. '=1'
+end
+local function whole(number)
+  return string.format('%.0f', number)
+end
+local function micros()
+  local time = redis.call('TIME')
+  return time[1] * 1000000 + time[2]
+end
+local function millis()
+  return math.floor(micros() / 1000)
+end
+local function limits_of_key(key)
+  local own, default, own_rate, default_rate =
+    unpack(redis.call('HMGET', base .. 'key-limits', 'concurrency:' .. key, 'concurrency', 'rate:' .. key, 'rate'))
+  return tonumber(own or default), own_rate or default_rate, own, own_rate
+end
+local function active_of_key(key)
+  return tonumber(redis.call('ZSCORE', base .. 'active-by-key', key)) or 0
+end
+local function count_key(key, by)
+  local count = tonumber(redis.call('ZINCRBY', base .. 'active-by-key', by, key))
+  if count == 0 then
+    redis.call('ZREM', base .. 'active-by-key', key)
+  end
+  return count
+end
+local function open_rate(key, stored)
+  local max, per, burst = string.match(stored, '^(%d+)/(%d+)/(%d+)$')
+  local now, interval = micros() / 1000, per / max
+  local early = interval * (burst - 1)
+  local due = tonumber(redis.call('GET', base .. 'key-rate:' .. key)) or now
+  if due > now + early + interval + 1 then
+    due = now + early
+  end
+  return { key = key, now = now, interval = interval, early = early, due = due }
+end
+local function key_starts_at(key, rate, has_throttles)
+  local starts_at = rate and rate.due - rate.early > rate.now and math.ceil(rate.due - rate.early) or nil
+  local ends_at = has_throttles and tonumber(redis.call('ZSCORE', base .. 'key-throttles', key))
+  return ends_at and ends_at > math.max(micros() / 1000, starts_at or 0) and ends_at or starts_at
+end
+local function count_start(rate)
+  rate.due = math.max(rate.due, rate.now) + rate.interval
+  local life = math.max(1, math.ceil(rate.due - rate.now))
+  redis.call('SET', base .. 'key-rate:' .. rate.key, string.format('%.3f', rate.due), 'PX', life)
+end
+local created_limiters
+local function limiters()
+  if created_limiters then
+    return created_limiters
+  end
+  local function each_need(needs)
+    return string.gmatch(needs, '([^,]+)=(%d+)')
+  end
+  local function capacity_of(limiter)
+    return tonumber(redis.call('HGET', base .. 'capacities', limiter))
+  end
+  local function used_of(limiter)
+    return tonumber(redis.call('ZSCORE', base .. 'in-use', limiter)) or 0
+  end
+local function is_before(one, other)
+  for i = 1, math.min(#one, #other) do
+    local a, b = string.byte(one, i), string.byte(other, i)
+    if a ~= b then
+      return a < b
+    end
+  end
+  return #one < #other
+end
+local function first_waiter(limiter)
+  local capacity, first, ticket = capacity_of(limiter), nil, nil
+  local needs = redis.call('ZRANGEBYLEX', base .. 'waited-needs', '[' .. limiter .. '=', '(' .. limiter .. '>')
+  for _, need in ipairs(needs) do
+    if not capacity or tonumber(string.match(need, '%d+$')) <= capacity then
+      local lane, score = unpack(redis.call('ZRANGE', base .. 'need-waiters:' .. need, 0, 0, 'WITHSCORES'))
+      local at = tonumber(score)
+      if lane and (not first or at < ticket or at == ticket and is_before(lane, first)) then
+        first, ticket = lane, at
+      end
+    end
+  end
+  return first, ticket
+end
+local function wake(limiter)
+  wake_lane(first_waiter(limiter))
+end
+local function leave(name, need)
+  local waiters = base .. 'need-waiters:' .. need
+  if redis.call('ZREM', waiters, name) == 0 then
+    return false
+  end
+  if redis.call('EXISTS', waiters) == 0 then
+    redis.call('ZREM', base .. 'waited-needs', need)
+  end
+  return true
+end
+local function leave_key(name, key)
+  local has_left = leave(name, key_need(key))
+  if has_left then
+    wake_first(key_need(key))
+  end
+  return has_left
+end
+local function leave_waiters(name, key, needs, kept)
+  if redis.call('EXISTS', base .. 'waited-needs') == 0 then
+    return false
+  end
+  local has_left = false
+  for limiter, amount in each_need(needs) do
+    if limiter ~= kept and leave(name, limiter .. '=' .. amount) then
+      has_left = true
+      wake(limiter)
+    end
+  end
+  return kept ~= 'key' and leave_key(name, key) or has_left
+end
+local function wait_for(name, refused, pass, time)
+  for _, need in ipairs(refused) do
+    redis.call('ZADD', base .. 'need-waiters:' .. need, 'NX', pass, name)
+    redis.call('ZADD', base .. 'waited-needs', '0', need)
+  end
+  block_lane(name, pass)
+  local state = base .. 'turn-state'
+  if time and time > (tonumber(redis.call('HGET', state, 'time')) or -1) then
+    redis.call('HSET', state, 'time', time)
+  end
+end
+  local function refusals(name, key, needs, pass)
+    local refused, time = nil, pass
+    for limiter, amount in each_need(needs) do
+      local capacity, need = capacity_of(limiter), limiter .. '=' .. amount
+      if capacity and tonumber(amount) > capacity then
+        leave_waiters(name, key, needs, limiter)
+        return { need }
+      end
+      local first, ticket
+      if capacity then
+        first, ticket = first_waiter(limiter)
+      end
+      local is_behind = first and first ~= name and (ticket < pass or ticket == pass and is_before(first, name))
+      if is_behind or capacity and used_of(limiter) + amount > capacity then
+        refused = refused or {}
+        refused[#refused + 1] = need
+        time = first and math.min(time, ticket) or time
+      end
+    end
+    if refused then
+      leave_key(name, key)
+    end
+    return refused, time
+  end
+  local function is_full(needs)
+    for limiter, amount in each_need(needs) do
+      local capacity = capacity_of(limiter)
+      if capacity and used_of(limiter) + amount > capacity then
+        return true
+      end
+    end
+    return false
+  end
+  local function take(needs)
+    for limiter, amount in each_need(needs) do
+      if string.sub(limiter, 1, 8) ~= 'service:' and redis.call('HEXISTS', base .. 'capacities', limiter) == 1 then
+        redis.call('ZINCRBY', base .. 'in-use', amount, limiter)
+      end
+    end
+  end
+  local function give_back(needs)
+    for limiter, amount in each_need(needs) do
+      local left = redis.call('ZADD', base .. 'in-use', 'XX', 'INCR', '-' .. amount, limiter)
+      if left then
+        if tonumber(left) <= 0 then
+          redis.call('ZREM', base .. 'in-use', limiter)
+        end
+        wake(limiter)
+      end
+    end
+  end
+  created_limiters = {
+    refusals = refusals,
+    wait_for = wait_for,
+    leave_waiters = leave_waiters,
+    is_full = is_full,
+    take = take,
+    give_back = give_back,
+    wake = wake,
+    each_need = each_need,
+  }
+  return created_limiters
+end
+local function resume_key(key)
+  local pass = redis.call('ZSCORE', base .. 'blocked-lanes', key)
+  if pass and not redis.call('ZSCORE', base .. 'lane-times', key) then
+    resume_lane(key, pass)
+  end
+  wake_first(key_need(key))
+end
+local function hold_places(id)
+  local lane = redis.call('HGET', base .. id, 'lane')
+  if not lane then
+    return
+  end
+  local key, needs = split_lane(lane_name(lane))
+  if key ~= '' and redis.call('EXISTS', base .. 'key-limits') == 1 then
+    count_key(key, 1)
+  end
+  if needs then
+    limiters().take(needs)
+  end
+end
+local function give_back_places(key, needs, has_limits)
+  local left = key ~= '' and has_limits and redis.call('ZADD', base .. 'active-by-key', 'XX', 'INCR', '-1', key)
+  if left then
+    if tonumber(left) <= 0 then
+      redis.call('ZREM', base .. 'active-by-key', key)
+    end
+    if redis.call('EXISTS', base .. 'blocked-lanes', base .. 'waited-needs') > 0 then
+      resume_key(key)
+    end
+  end
+  if needs then
+    limiters().give_back(needs)
+  end
+end
+local created_gates
+local function gates()
+  if created_gates then
+    return created_gates
+  end
+  local KIND = 'service:'
+  local ENTRY = '\\30' .. KIND
+  local now, noted, set_gate = millis(), {}, nil
+local BUCKETS, OPEN_JITTER, ROUNDING = 10, 0.1, 1e-9
+local function new_breaker(now)
+  return { state = 'closed', mode = 'auto', generation = 0, since = now, buckets = {} }
+end
+local function next_breaker(breaker, state, now)
+  return { state = state, mode = breaker.mode, generation = breaker.generation + 1, since = now }
+end
+local function half_opened(breaker, at)
+  local after = next_breaker(breaker, 'half_open', at)
+  after.from, after.openings = after.generation, breaker.openings
+  after.started, after['until'], after.succeeded = 0, 'none', 0
+  return after
+end
+local function closed(breaker, now)
+  local after = next_breaker(breaker, 'closed', now)
+  after.buckets = {}
+  return after
+end
+local function open_ms(openings, settings)
+  return math.min(settings.openMs * 2 ^ (openings - 1), settings.maxOpenMs)
+end
+local function opened(breaker, openings, now, settings, random)
+  local after = next_breaker(breaker, 'open', now)
+  after['until'] = now + math.ceil(open_ms(openings, settings) * (1 + OPEN_JITTER * random))
+  after.openings = openings
+  return after
+end
+local function has_passed(ends_at, now, settings)
+  return ends_at <= now or ends_at - now > settings.maxOpenMs * (1 + OPEN_JITTER) + 1
+end
+local function advance(breaker, now, settings)
+  local ends_at = breaker['until']
+  if not ends_at or ends_at == 'none' or not has_passed(ends_at, now, settings) then
+    return breaker
+  end
+  if breaker.state == 'open' then
+    return half_opened(breaker, math.min(ends_at, now))
+  end
+  breaker.generation, breaker.started, breaker['until'] = breaker.generation + 1, 0, 'none'
+  return breaker
+end
+local function breaker_starts_at(breaker, now, settings)
+  local current = advance(breaker, now, settings)
+  local is_probed = current.state == 'half_open' and current.started < settings.probes
+  return (current.state == 'closed' or is_probed) and now or current['until']
+end
+local function admit_start(breaker, now, settings)
+  local current = advance(breaker, now, settings)
+  if current.state == 'half_open' then
+    if current['until'] == 'none' then
+      current['until'] = now + open_ms(current.openings, settings)
+    end
+    current.started = current.started + 1
+  end
+  return current
+end
+local function count_call(breaker, call, now, settings)
+  local length = math.ceil(settings.windowMs / BUCKETS)
+  local current = math.floor(now / length) * length
+  local name = string.format('%.0f', current)
+  local own = breaker.buckets[name] or { 0, 0, 0 }
+  local kept, calls, failures, slow = {}, 0, 0, 0
+  kept[name] = { own[1] + 1, own[2] + (call.failed and 1 or 0), own[3] + (call.slow and 1 or 0) }
+  for at, bucket in pairs(breaker.buckets) do
+    local is_in_window = tonumber(at) <= current and tonumber(at) > current - BUCKETS * length
+    kept[at] = kept[at] or is_in_window and bucket or nil
+  end
+  for _, bucket in pairs(kept) do
+    calls, failures, slow = calls + bucket[1], failures + bucket[2], slow + bucket[3]
+  end
+  breaker.buckets = kept
+  return calls >= settings.minimumCalls
+    and (failures / calls >= settings.failureRate - ROUNDING or slow / calls >= settings.slowCallRate - ROUNDING)
+end
+local function record_call(breaker, call, now, settings, random)
+  if breaker.state == 'closed' and call.generation == breaker.generation then
+    local is_exceeded = count_call(breaker, call, now, settings)
+    return is_exceeded and breaker.mode == 'auto' and opened(breaker, 1, now, settings, random) or breaker
+  end
+  if breaker.state ~= 'half_open' or call.generation < breaker.from then
+    return nil
+  end
+  if call.failed or call.slow then
+    return opened(breaker, breaker.openings + 1, now, settings, random)
+  end
+  breaker.succeeded = breaker.succeeded + 1
+  return breaker.succeeded >= settings.probes and closed(breaker, now) or breaker
+end
+local function with_mode(breaker, mode, now)
+  breaker.mode = mode
+  if mode == 'open' then
+    local after = next_breaker(breaker, 'open', now)
+    after['until'], after.openings = 'none', breaker.openings or 1
+    return after
+  end
+  if mode == 'closed' then
+    return breaker.state == 'closed' and breaker or closed(breaker, now)
+  end
+  return breaker.state == 'open' and half_opened(breaker, now) or breaker
+end
+local function read_breaker(service)
+  local stored = redis.call('HGET', base .. 'breakers', service)
+  return stored and cjson.decode(stored)
+end
+local function store_breaker(service, stored)
+  redis.call('HSET', base .. 'breakers', service, cjson.encode(stored))
+end
+local function write_breaker(service, stored)
+  store_breaker(service, stored)
+  set_gate(service, breaker_starts_at(stored.breaker, now, stored.settings))
+end
+local function define_breaker(service, settings)
+  local stored = read_breaker(service) or { breaker = new_breaker(now) }
+  stored.settings = cjson.decode(settings)
+  write_breaker(service, stored)
+end
+local function set_breaker(service, mode, by, settings)
+  local stored = read_breaker(service) or { breaker = new_breaker(now), settings = cjson.decode(settings) }
+  if stored.breaker.mode ~= mode then
+    local after = with_mode(stored.breaker, mode, now)
+    write_breaker(service, { breaker = after, settings = stored.settings, setBy = { by = by, at = now } })
+  end
+end
+local function remove_breaker(service)
+  redis.call('HDEL', base .. 'breakers', service)
+  set_gate(service, now)
+end
+local function refresh_breaker(service)
+  local stored = read_breaker(service)
+  set_gate(service, stored and breaker_starts_at(stored.breaker, now, stored.settings) or now)
+end
+local function admit_to(service)
+  local stored = read_breaker(service)
+  if not stored then
+    return 0
+  end
+  stored.breaker = admit_start(stored.breaker, now, stored.settings)
+  if stored.breaker.state == 'half_open' then
+    write_breaker(service, stored)
+  end
+  return stored.breaker.generation
+end
+local function record_breaker_call(service, call, random)
+  local stored = read_breaker(service)
+  local was_closed = stored and stored.breaker.state == 'closed'
+  local after = stored and record_call(stored.breaker, call, now, stored.settings, random)
+  if not after then
+    return
+  end
+  stored.breaker = after
+  if was_closed and after.state == 'closed' then
+    store_breaker(service, stored)
+  else
+    write_breaker(service, stored)
+  end
+end
+  local function wake_held_up(limiter)
+    for _, need in ipairs(redis.call('ZRANGEBYLEX', base .. 'waited-needs', '[permits:', '+')) do
+      local first = redis.call('ZRANGE', base .. 'need-waiters:' .. need, 0, 0)[1]
+      if first and string.find(first, limiter .. '=', 1, true) then
+        wake_first(need)
+      end
+    end
+  end
+  function set_gate(service, starts_at)
+    local times, limiter = base .. 'lane-times', KIND .. service
+    local has_lanes = redis.call('EXISTS', base .. 'turn-state') == 1
+    if starts_at == now then
+      if redis.call('HDEL', base .. 'capacities', limiter) == 1 and has_lanes then
+        redis.call('ZADD', times, whole(now), ENTRY .. service)
+        redis.call('ZADD', base .. 'marker', '0', '0')
+      end
+      return
+    end
+    if redis.call('HSET', base .. 'capacities', limiter, '0') == 1 then
+      wake_held_up(limiter)
+    end
+    if starts_at == 'none' then
+      redis.call('ZREM', times, ENTRY .. service)
+    elseif has_lanes then
+      redis.call('ZADD', times, whole(starts_at), ENTRY .. service)
+      redis.call('ZADD', base .. 'marker', 'LT', whole(starts_at), '1')
+    end
+  end
+  local function admit(id, needs)
+    local admitted = {}
+    for service in string.gmatch(needs, KIND .. '([^=]+)=') do
+      admitted[service] = admit_to(service)
+    end
+    if next(admitted) then
+      redis.call('HSET', base .. id, 'admitted', cjson.encode(admitted))
+    end
+  end
+  local function count_calls(id, calls)
+    local admitted = cjson.decode(redis.call('HGET', base .. id, 'admitted') or '{}')
+    for _, each in ipairs(cjson.decode(calls)) do
+      local service, failed, slow, random = unpack(each)
+      if admitted[service] then
+        local call = { generation = admitted[service], failed = failed, slow = slow }
+        record_breaker_call(service, call, random)
+      end
+    end
+  end
+  local function note(need)
+    local service = string.match(need, '^' .. KIND .. '(.*)=')
+    if service and not redis.call('ZSCORE', base .. 'lane-times', ENTRY .. service) then
+      refresh_breaker(service)
+    end
+  end
+  local function note_closed(needs)
+    for need in string.gmatch(needs, KIND .. '[^,]+') do
+      if not noted[need] and redis.call('HEXISTS', base .. 'capacities', string.match(need, '^[^=]+')) == 1 then
+        note(need)
+      end
+      noted[need] = true
+    end
+  end
+  local function resume(entry, most)
+    local service = string.match(entry, '^' .. ENTRY .. '([^=]*)$')
+    if not service then
+      return
+    end
+    refresh_breaker(service)
+    if redis.call('HEXISTS', base .. 'capacities', KIND .. service) == 1 then
+      return
+    end
+    local need = KIND .. service .. '=1'
+    local lanes = redis.call('ZPOPMIN', base .. 'need-waiters:' .. need, most)
+    for i = 1, #lanes, 2 do
+      local pass = redis.call('ZSCORE', base .. 'blocked-lanes', lanes[i])
+      if pass then
+        resume_lane(lanes[i], pass)
+      end
+    end
+    if redis.call('EXISTS', base .. 'need-waiters:' .. need) == 1 then
+      redis.call('ZADD', base .. 'lane-times', whole(now), entry)
+      redis.call('ZADD', base .. 'marker', '0', '0')
+    else
+      redis.call('ZREM', base .. 'lane-times', entry)
+      redis.call('ZREM', base .. 'waited-needs', need)
+    end
+  end
+  created_gates = {
+    define = define_breaker,
+    set = set_breaker,
+    remove = remove_breaker,
+    admit = admit,
+    count_calls = count_calls,
+    note = note,
+    note_closed = note_closed,
+    resume = resume,
+  }
+  return created_gates
+end
+local function read_lane(name, obstacles)
+  local key, needs = split_lane(name)
+  local lane = { name = name, key = key, needs = needs }
+  if obstacles.has_limits and key ~= '' then
+    local limit, rate = limits_of_key(key)
+    lane.limit, lane.rate = limit, rate and open_rate(key, rate) or nil
+  end
+  lane.starts_at = key_starts_at(key, lane.rate, obstacles.has_throttles)
+  return lane
+end
+local function open_turn(name, pass, obstacles)
+  local turn = read_lane(name, obstacles)
+  turn.pass = pass
+  if obstacles.has_limits and turn.key ~= '' and not turn.starts_at then
+    turn.active = count_key(turn.key, 1)
+  end
+  turn.is_limited = turn.needs and (obstacles.is_counted or redis.call('EXISTS', base .. 'waited-needs') == 1)
+  return turn
+end
+local function wait_for_key(turn, pass, time)
+  local name, starts_at = turn.name, turn.starts_at
+  if turn.is_limited and not starts_at then
+    return limiters().wait_for(name, { key_need(turn.key) }, pass, time)
+  end
+  block_lane(name, pass)
+  redis.call('HSET', base .. 'turn-state', 'time', time or pass)
+  if starts_at then
+    redis.call('ZADD', base .. 'lane-times', whole(starts_at), name)
+  end
+end
+local function holds_up(turn)
+  local name, key, needs, pass = turn.name, turn.key, turn.needs, turn.pass
+  local is_at_limit = turn.starts_at or turn.limit and turn.active > turn.limit
+  if turn.is_limited and not redis.call('ZSCORE', base .. 'lanes', name) then
+    return false
+  end
+  if is_at_limit then
+    if turn.is_limited then
+      limiters().leave_waiters(name, key, needs, not turn.starts_at and 'key' or nil)
+    end
+    wait_for_key(turn, pass, nil)
+    return true
+  end
+  local refused, time
+  if turn.is_limited then
+    refused, time = limiters().refusals(name, key, needs, pass)
+  end
+  if refused then
+    limiters().wait_for(name, refused, pass, time)
+    if string.find(refused[1], '^service:') then
+      gates().note(refused[1])
+    end
+  end
+  return refused ~= nil
+end
+local function reached_pass(turn)
+  local name, pass = turn.name, turn.pass
+  if not turn.is_limited or redis.call('EXISTS', base .. 'waited-needs') == 0 then
+    return pass
+  end
+  local other = redis.call('ZRANGE', base .. 'turns', 1, 1, 'WITHSCORES')
+  local time = math.max(other[2] or 0, redis.call('HGET', base .. 'turn-state', 'time') or 0)
+  return limiters().leave_waiters(name, turn.key, turn.needs) and math.max(pass, time) or pass
+end
+local function end_turn(turn, id, lane, obstacles)
+  local name, key, needs, passes = turn.name, turn.key, turn.needs, base .. 'key-passes'
+  local pass = reached_pass(turn)
+  local key_pass = obstacles.has_key_passes and tonumber(redis.call('ZSCORE', passes, key)) or nil
+  local next_pass = math.max(pass, key_pass or pass) + 1 / lane_weight(lane)
+  if key_pass or needs then
+    redis.call('ZADD', passes, next_pass, key)
+  end
+  if turn.rate then
+    count_start(turn.rate)
+    turn.starts_at = key_starts_at(key, turn.rate, false)
+  end
+  if turn.is_limited then
+    limiters().take(needs)
+  end
+  if needs and string.find(needs, 'service:', 1, true) then
+    gates().admit(id, needs)
+  end
+  if turn.starts_at or turn.limit and turn.active >= turn.limit then
+    wait_for_key(turn, next_pass, pass)
+    return false
+  end
+  redis.call('ZADD', base .. 'turns', next_pass, name)
+  local has_tasks = turn.is_limited and redis.call('ZSCORE', base .. 'lanes', name)
+  local refused = has_tasks and limiters().refusals(name, key, needs, next_pass)
+  if refused then
+    limiters().wait_for(name, refused, next_pass, pass)
+  end
+  return not refused
+end
+local function end_idle_turn(turn, is_empty)
+  if is_empty and turn.is_limited then
+    limiters().leave_waiters(turn.name, turn.key, turn.needs)
+  end
+  if is_empty and turn.needs then
+    redis.call('ZREMRANGEBYSCORE', base .. 'key-passes', '-inf', turn.pass)
+  end
+  if turn.active then
+    count_key(turn.key, -1)
+  end
+end
+local RESUMED_AT_ONCE = 32
+local function resume_due(now)
+  local times = base .. 'lane-times'
+  for _, name in ipairs(redis.call('ZRANGEBYSCORE', times, '-inf', now, 'LIMIT', 0, RESUMED_AT_ONCE)) do
+    redis.call('ZREM', times, name)
+    local pass = redis.call('ZSCORE', base .. 'blocked-lanes', name)
+    if pass then
+      resume_lane(name, pass)
+    end
+    if string.find(name, '^\\30service:') then
+      gates().resume(name, RESUMED_AT_ONCE)
+    end
+  end
+end
+local function begin_again()
+  local turns, blocked = base .. 'turns', base .. 'blocked-lanes'
+  for _, need in ipairs(redis.call('ZRANGE', base .. 'waited-needs', 0, -1)) do
+    redis.call('ZDIFFSTORE', blocked, '2', blocked, base .. 'need-waiters:' .. need)
+    redis.call('UNLINK', base .. 'need-waiters:' .. need)
+  end
+  redis.call('UNLINK', base .. 'waited-needs', base .. 'key-passes')
+  redis.call('ZUNIONSTORE', blocked, '1', blocked, 'WEIGHTS', '0')
+  redis.call('ZDIFFSTORE', turns, '2', base .. 'lanes', blocked)
+  redis.call('ZUNIONSTORE', turns, '1', turns, 'WEIGHTS', '0')
+  redis.call('HDEL', base .. 'turn-state', 'pass', 'time')
+end
+local function return_stray(id, lane, is_others_turn)
+local JOINS_BEHIND = 0.125
+local LANE_PRIORITY_STEP = 0x100000000
+local function join_turns(name)
+  local first = redis.call('ZRANGE', base .. 'turns', 0, 0, 'WITHSCORES')
+  local time, others = unpack(redis.call('HMGET', base .. 'turn-state', 'time', 'pass'))
+  local pass = (first[2] or time) and math.max(first[2] or 0, time or 0) + JOINS_BEHIND or others or 0
+  redis.call('ZADD', base .. 'turns', 'NX', pass, name)
+end
+local function enter_lane(lane, id, priority, to_head)
+  local name, state, was_empty = lane_name(lane), base .. 'turn-state', false
+  local list, priorities = lane_list(base, name), lane_priorities(base, name)
+  if priority > 0 then
+    was_empty = redis.call('EXISTS', list, priorities) == 0
+    local order = to_head and 0 or redis.call('HINCRBY', state, 'order', 1) % LANE_PRIORITY_STEP
+    redis.call('ZADD', priorities, whole(priority * LANE_PRIORITY_STEP + order), id)
+  else
+    was_empty = redis.call(to_head and 'RPUSH' or 'LPUSH', list, id) == 1 and redis.call('EXISTS', priorities) == 0
+  end
+  redis.call('HINCRBY', state, 'waiting', 1)
+  if not was_empty then
+    return false
+  end
+  redis.call('ZADD', base .. 'lanes', redis.call('HINCRBY', state, 'order', 1), name)
+  if redis.call('ZSCORE', base .. 'blocked-lanes', name) then
+    return redis.call('ZSCORE', base .. 'lane-times', name) and true or false
+  end
+  join_turns(name)
+  return true
+end
+  redis.call('LPOP', base .. 'active')
+  if is_others_turn then
+    redis.call('HINCRBYFLOAT', base .. 'turn-state', 'pass', '-1')
+  end
+  enter_lane(lane, id, 0, true)
+end
+local NEWEST_OF_LANE = 250
+local function note_left_lane(name, count)
+  redis.call('HINCRBY', base .. 'turn-state', 'waiting', -count)
+  if redis.call('EXISTS', lane_list(base, name), lane_priorities(base, name)) > 0 then
+    return
+  end
+  redis.call('ZREM', base .. 'lanes', name)
+  local pass = string.find(name, '\\30', 1, true) and redis.call('ZSCORE', base .. 'blocked-lanes', name)
+  if pass then
+    redis.call('ZREM', base .. 'blocked-lanes', name)
+    redis.call('ZREM', base .. 'lane-times', name)
+    redis.call('ZADD', base .. 'turns', pass, name)
+    redis.call('ZADD', base .. 'marker', '0', '0')
+  end
+end
+local function leave_lane(lane, id)
+  local name = lane_name(lane)
+  if redis.call('ZREM', lane_priorities(base, name), id) == 0 then
+    local list = lane_list(base, name)
+    local newest = redis.call('LPOS', list, id, 'MAXLEN', NEWEST_OF_LANE)
+    if redis.call('LREM', list, newest and 1 or -1, id) == 0 then
+      return false
+    end
+  end
+  note_left_lane(name, 1)
+  return true
+end
+local NEWEST = 250
+local function leave_wait(id)
+  local newest = redis.call('LPOS', base .. 'wait', id, 'MAXLEN', NEWEST)
+  return redis.call('LREM', base .. 'wait', newest and 1 or -1, id) == 1
+end
+local function forget_turns(base)
+  if redis.call('EXISTS', base .. 'waited-needs') == 1 then
+    for _, need in ipairs(redis.call('ZRANGE', base .. 'waited-needs', 0, -1)) do
+      redis.call('UNLINK', base .. 'need-waiters:' .. need)
+    end
+    redis.call('UNLINK', base .. 'waited-needs')
+  end
+  local turns, state = base .. 'turns', base .. 'turn-state'
+  redis.call('UNLINK', turns, state, base .. 'blocked-lanes', base .. 'lane-times', base .. 'key-passes')
+end
+local function hold_until(lane)
+  local pass = lane.starts_at and redis.call('ZSCORE', base .. 'turns', lane.name)
+  if not pass then
+    return
+  end
+  if lane.needs then
+    limiters().leave_waiters(lane.name, lane.key, lane.needs)
+  end
+  block_lane(lane.name, pass)
+  redis.call('ZADD', base .. 'lane-times', whole(lane.starts_at), lane.name)
+end
+local function is_lane_held(field, obstacles)
+  local lane = read_lane(lane_name(field), obstacles)
+  if lane.needs then
+    gates().note_closed(lane.needs)
+  end
+  hold_until(lane)
+  local is_at_limit = lane.starts_at or lane.limit and active_of_key(lane.key) >= lane.limit
+  return is_at_limit or lane.needs and limiters().is_full(lane.needs) or false
+end
+local function leave_for_start(id, field, obstacles)
+  local lane = read_lane(lane_name(field), obstacles)
+  local name, needs = lane.name, lane.needs
+  redis.call('ZADD', base .. 'turns', 'XX', 'INCR', 1 / lane_weight(field), name)
+  if lane.rate then
+    count_start(lane.rate)
+    lane.starts_at = key_starts_at(lane.key, lane.rate, false)
+  end
+  if needs and redis.call('ZSCORE', base .. 'turns', name) then
+    limiters().leave_waiters(name, lane.key, needs)
+  end
+  hold_until(lane)
+  if needs and string.find(needs, 'service:', 1, true) then
+    gates().admit(id, needs)
+  end
+end
+local function take_candidate(ids, obstacles, places)
+  local is_examined = obstacles.is_counted or obstacles.has_throttles
+  local is_held, first, lowest = {}, nil, nil
+  for id in string.gmatch(ids, '%S+') do
+    local score = places.has_set and tonumber(redis.call('ZSCORE', base .. 'prioritized', id))
+    if score and (not lowest or score < lowest) then
+      first, lowest = id, score
+    elseif not score and places.has_list and redis.call('EXISTS', base .. id .. ':lock') == 0 then
+      local enqueued_at, ended_at, lane = unpack(redis.call('HMGET', base .. id, 'timestamp', 'finishedOn', 'lane'))
+      local may_start = enqueued_at and not ended_at
+      if may_start and lane and is_examined then
+        if is_held[lane] == nil then
+          is_held[lane] = is_lane_held(lane, obstacles)
+        end
+        may_start = not is_held[lane]
+      end
+      local waits = may_start
+        and not redis.call('ZSCORE', base .. 'delayed', id)
+        and not redis.call('LPOS', base .. 'active', id)
+      if waits and lane and places.has_lanes and leave_lane(lane, id) then
+        leave_for_start(id, lane, obstacles)
+        return id
+      end
+      if waits and leave_wait(id) then
+        return id
+      end
+    end
+  end
+  return nil, first
+end
+local function start_candidate(ids, now)
+  local obstacles = read_obstacles(read_features())
+  if obstacles.has_times then
+    resume_due(now)
+  end
+  local has_lanes = redis.call('EXISTS', base .. 'lanes') == 1
+  local places = { has_set = redis.call('EXISTS', base .. 'prioritized') == 1, has_lanes = has_lanes }
+  places.has_list = has_lanes or redis.call('EXISTS', base .. 'wait') == 1
+  if not places.has_set and not places.has_list then
+    forget_turns(base)
+    return nil
+  end
+  local id, first = take_candidate(ids, obstacles, places)
+  if not id and first then
+    redis.call('ZREM', base .. 'prioritized', first)
+    id = first
+  end
+  if not id then
+    return nil
+  end
+  redis.call('LPUSH', base .. 'active', id)
+  if obstacles.is_counted then
+    hold_places(id)
+  end
+  return id
+end
+    functions = { start_candidate = start_candidate }
+  elseif group == 'lanes' then
+local function whole(number)
+  return string.format('%.0f', number)
+end
+local function micros()
+  local time = redis.call('TIME')
+  return time[1] * 1000000 + time[2]
+end
+local function millis()
+  return math.floor(micros() / 1000)
+end
+local function lane_name(field)
+  return string.match(field, ' (.*)$')
+end
+local function lane_weight(field)
+  return tonumber(string.match(field, '^%S+'))
+end
+local function split_lane(name)
+  if not string.find(name, '\\30', 1, true) then
+    return name, nil
+  end
+  return string.match(name, '^(.*)\\30([^\\30]*)$')
+end
+local function lane_list(base, name)
+  return base .. 'lane:' .. name
+end
+local function lane_priorities(base, name)
+  return base .. 'lane-priorities:' .. name
+end
+local JOINS_BEHIND = 0.125
+local LANE_PRIORITY_STEP = 0x100000000
+local function join_turns(name)
+  local first = redis.call('ZRANGE', base .. 'turns', 0, 0, 'WITHSCORES')
+  local time, others = unpack(redis.call('HMGET', base .. 'turn-state', 'time', 'pass'))
+  local pass = (first[2] or time) and math.max(first[2] or 0, time or 0) + JOINS_BEHIND or others or 0
+  redis.call('ZADD', base .. 'turns', 'NX', pass, name)
+end
+local function enter_lane(lane, id, priority, to_head)
+  local name, state, was_empty = lane_name(lane), base .. 'turn-state', false
+  local list, priorities = lane_list(base, name), lane_priorities(base, name)
+  if priority > 0 then
+    was_empty = redis.call('EXISTS', list, priorities) == 0
+    local order = to_head and 0 or redis.call('HINCRBY', state, 'order', 1) % LANE_PRIORITY_STEP
+    redis.call('ZADD', priorities, whole(priority * LANE_PRIORITY_STEP + order), id)
+  else
+    was_empty = redis.call(to_head and 'RPUSH' or 'LPUSH', list, id) == 1 and redis.call('EXISTS', priorities) == 0
+  end
+  redis.call('HINCRBY', state, 'waiting', 1)
+  if not was_empty then
+    return false
+  end
+  redis.call('ZADD', base .. 'lanes', redis.call('HINCRBY', state, 'order', 1), name)
+  if redis.call('ZSCORE', base .. 'blocked-lanes', name) then
+    return redis.call('ZSCORE', base .. 'lane-times', name) and true or false
+  end
+  join_turns(name)
+  return true
+end
+    functions = { enter_lane = enter_lane }
+  elseif group == 'calls' then
+local function whole(number)
+  return string.format('%.0f', number)
+end
+local function micros()
+  local time = redis.call('TIME')
+  return time[1] * 1000000 + time[2]
+end
+local function millis()
+  return math.floor(micros() / 1000)
+end
+local function block_lane(name, pass)
+  redis.call('ZREM', base .. 'turns', name)
+  redis.call('ZADD', base .. 'blocked-lanes', pass, name)
+end
+local function resume_lane(name, pass)
+  redis.call('ZREM', base .. 'blocked-lanes', name)
+  local first = redis.call('ZRANGE', base .. 'turns', 0, 0, 'WITHSCORES')
+  local time = redis.call('HGET', base .. 'turn-state', 'time')
+  redis.call('ZADD', base .. 'turns', math.max(pass, first[2] or 0, time or 0), name)
+  if redis.call('ZSCORE', base .. 'lanes', name) then
+    redis.call('ZADD', base .. 'marker', '0', '0')
+  end
+end
+local function wake_lane(name, ticket)
+  if name and redis.call('ZREM', base .. 'blocked-lanes', name) == 1 then
+    redis.call('ZADD', base .. 'turns', ticket, name)
+    redis.call('ZADD', base .. 'marker', '0', '0')
+  end
+end
+local function wake_first(need)
+  local first, ticket = unpack(redis.call('ZRANGE', base .. 'need-waiters:' .. need, 0, 0, 'WITHSCORES'))
+  wake_lane(first, ticket)
+end
+local function key_need(key)
+  return 'key:' .. key .. '=1'
+end
+local created_gates
+local function gates()
+  if created_gates then
+    return created_gates
+  end
+  local KIND = 'service:'
+  local ENTRY = '\\30' .. KIND
+  local now, noted, set_gate = millis(), {}, nil
+local BUCKETS, OPEN_JITTER, ROUNDING = 10, 0.1, 1e-9
+local function new_breaker(now)
+  return { state = 'closed', mode = 'auto', generation = 0, since = now, buckets = {} }
+end
+local function next_breaker(breaker, state, now)
+  return { state = state, mode = breaker.mode, generation = breaker.generation + 1, since = now }
+end
+local function half_opened(breaker, at)
+  local after = next_breaker(breaker, 'half_open', at)
+  after.from, after.openings = after.generation, breaker.openings
+  after.started, after['until'], after.succeeded = 0, 'none', 0
+  return after
+end
+local function closed(breaker, now)
+  local after = next_breaker(breaker, 'closed', now)
+  after.buckets = {}
+  return after
+end
+local function open_ms(openings, settings)
+  return math.min(settings.openMs * 2 ^ (openings - 1), settings.maxOpenMs)
+end
+local function opened(breaker, openings, now, settings, random)
+  local after = next_breaker(breaker, 'open', now)
+  after['until'] = now + math.ceil(open_ms(openings, settings) * (1 + OPEN_JITTER * random))
+  after.openings = openings
+  return after
+end
+local function has_passed(ends_at, now, settings)
+  return ends_at <= now or ends_at - now > settings.maxOpenMs * (1 + OPEN_JITTER) + 1
+end
+local function advance(breaker, now, settings)
+  local ends_at = breaker['until']
+  if not ends_at or ends_at == 'none' or not has_passed(ends_at, now, settings) then
+    return breaker
+  end
+  if breaker.state == 'open' then
+    return half_opened(breaker, math.min(ends_at, now))
+  end
+  breaker.generation, breaker.started, breaker['until'] = breaker.generation + 1, 0, 'none'
+  return breaker
+end
+local function breaker_starts_at(breaker, now, settings)
+  local current = advance(breaker, now, settings)
+  local is_probed = current.state == 'half_open' and current.started < settings.probes
+  return (current.state == 'closed' or is_probed) and now or current['until']
+end
+local function admit_start(breaker, now, settings)
+  local current = advance(breaker, now, settings)
+  if current.state == 'half_open' then
+    if current['until'] == 'none' then
+      current['until'] = now + open_ms(current.openings, settings)
+    end
+    current.started = current.started + 1
+  end
+  return current
+end
+local function count_call(breaker, call, now, settings)
+  local length = math.ceil(settings.windowMs / BUCKETS)
+  local current = math.floor(now / length) * length
+  local name = string.format('%.0f', current)
+  local own = breaker.buckets[name] or { 0, 0, 0 }
+  local kept, calls, failures, slow = {}, 0, 0, 0
+  kept[name] = { own[1] + 1, own[2] + (call.failed and 1 or 0), own[3] + (call.slow and 1 or 0) }
+  for at, bucket in pairs(breaker.buckets) do
+    local is_in_window = tonumber(at) <= current and tonumber(at) > current - BUCKETS * length
+    kept[at] = kept[at] or is_in_window and bucket or nil
+  end
+  for _, bucket in pairs(kept) do
+    calls, failures, slow = calls + bucket[1], failures + bucket[2], slow + bucket[3]
+  end
+  breaker.buckets = kept
+  return calls >= settings.minimumCalls
+    and (failures / calls >= settings.failureRate - ROUNDING or slow / calls >= settings.slowCallRate - ROUNDING)
+end
+local function record_call(breaker, call, now, settings, random)
+  if breaker.state == 'closed' and call.generation == breaker.generation then
+    local is_exceeded = count_call(breaker, call, now, settings)
+    return is_exceeded and breaker.mode == 'auto' and opened(breaker, 1, now, settings, random) or breaker
+  end
+  if breaker.state ~= 'half_open' or call.generation < breaker.from then
+    return nil
+  end
+  if call.failed or call.slow then
+    return opened(breaker, breaker.openings + 1, now, settings, random)
+  end
+  breaker.succeeded = breaker.succeeded + 1
+  return breaker.succeeded >= settings.probes and closed(breaker, now) or breaker
+end
+local function with_mode(breaker, mode, now)
+  breaker.mode = mode
+  if mode == 'open' then
+    local after = next_breaker(breaker, 'open', now)
+    after['until'], after.openings = 'none', breaker.openings or 1
+    return after
+  end
+  if mode == 'closed' then
+    return breaker.state == 'closed' and breaker or closed(breaker, now)
+  end
+  return breaker.state == 'open' and half_opened(breaker, now) or breaker
+end
+local function read_breaker(service)
+  local stored = redis.call('HGET', base .. 'breakers', service)
+  return stored and cjson.decode(stored)
+end
+local function store_breaker(service, stored)
+  redis.call('HSET', base .. 'breakers', service, cjson.encode(stored))
+end
+local function write_breaker(service, stored)
+  store_breaker(service, stored)
+  set_gate(service, breaker_starts_at(stored.breaker, now, stored.settings))
+end
+local function define_breaker(service, settings)
+  local stored = read_breaker(service) or { breaker = new_breaker(now) }
+  stored.settings = cjson.decode(settings)
+  write_breaker(service, stored)
+end
+local function set_breaker(service, mode, by, settings)
+  local stored = read_breaker(service) or { breaker = new_breaker(now), settings = cjson.decode(settings) }
+  if stored.breaker.mode ~= mode then
+    local after = with_mode(stored.breaker, mode, now)
+    write_breaker(service, { breaker = after, settings = stored.settings, setBy = { by = by, at = now } })
+  end
+end
+local function remove_breaker(service)
+  redis.call('HDEL', base .. 'breakers', service)
+  set_gate(service, now)
+end
+local function refresh_breaker(service)
+  local stored = read_breaker(service)
+  set_gate(service, stored and breaker_starts_at(stored.breaker, now, stored.settings) or now)
+end
+local function admit_to(service)
+  local stored = read_breaker(service)
+  if not stored then
+    return 0
+  end
+  stored.breaker = admit_start(stored.breaker, now, stored.settings)
+  if stored.breaker.state == 'half_open' then
+    write_breaker(service, stored)
+  end
+  return stored.breaker.generation
+end
+local function record_breaker_call(service, call, random)
+  local stored = read_breaker(service)
+  local was_closed = stored and stored.breaker.state == 'closed'
+  local after = stored and record_call(stored.breaker, call, now, stored.settings, random)
+  if not after then
+    return
+  end
+  stored.breaker = after
+  if was_closed and after.state == 'closed' then
+    store_breaker(service, stored)
+  else
+    write_breaker(service, stored)
+  end
+end
+  local function wake_held_up(limiter)
+    for _, need in ipairs(redis.call('ZRANGEBYLEX', base .. 'waited-needs', '[permits:', '+')) do
+      local first = redis.call('ZRANGE', base .. 'need-waiters:' .. need, 0, 0)[1]
+      if first and string.find(first, limiter .. '=', 1, true) then
+        wake_first(need)
+      end
+    end
+  end
+  function set_gate(service, starts_at)
+    local times, limiter = base .. 'lane-times', KIND .. service
+    local has_lanes = redis.call('EXISTS', base .. 'turn-state') == 1
+    if starts_at == now then
+      if redis.call('HDEL', base .. 'capacities', limiter) == 1 and has_lanes then
+        redis.call('ZADD', times, whole(now), ENTRY .. service)
+        redis.call('ZADD', base .. 'marker', '0', '0')
+      end
+      return
+    end
+    if redis.call('HSET', base .. 'capacities', limiter, '0') == 1 then
+      wake_held_up(limiter)
+    end
+    if starts_at == 'none' then
+      redis.call('ZREM', times, ENTRY .. service)
+    elseif has_lanes then
+      redis.call('ZADD', times, whole(starts_at), ENTRY .. service)
+      redis.call('ZADD', base .. 'marker', 'LT', whole(starts_at), '1')
+    end
+  end
+  local function admit(id, needs)
+    local admitted = {}
+    for service in string.gmatch(needs, KIND .. '([^=]+)=') do
+      admitted[service] = admit_to(service)
+    end
+    if next(admitted) then
+      redis.call('HSET', base .. id, 'admitted', cjson.encode(admitted))
+    end
+  end
+  local function count_calls(id, calls)
+    local admitted = cjson.decode(redis.call('HGET', base .. id, 'admitted') or '{}')
+    for _, each in ipairs(cjson.decode(calls)) do
+      local service, failed, slow, random = unpack(each)
+      if admitted[service] then
+        local call = { generation = admitted[service], failed = failed, slow = slow }
+        record_breaker_call(service, call, random)
+      end
+    end
+  end
+  local function note(need)
+    local service = string.match(need, '^' .. KIND .. '(.*)=')
+    if service and not redis.call('ZSCORE', base .. 'lane-times', ENTRY .. service) then
+      refresh_breaker(service)
+    end
+  end
+  local function note_closed(needs)
+    for need in string.gmatch(needs, KIND .. '[^,]+') do
+      if not noted[need] and redis.call('HEXISTS', base .. 'capacities', string.match(need, '^[^=]+')) == 1 then
+        note(need)
+      end
+      noted[need] = true
+    end
+  end
+  local function resume(entry, most)
+    local service = string.match(entry, '^' .. ENTRY .. '([^=]*)$')
+    if not service then
+      return
+    end
+    refresh_breaker(service)
+    if redis.call('HEXISTS', base .. 'capacities', KIND .. service) == 1 then
+      return
+    end
+    local need = KIND .. service .. '=1'
+    local lanes = redis.call('ZPOPMIN', base .. 'need-waiters:' .. need, most)
+    for i = 1, #lanes, 2 do
+      local pass = redis.call('ZSCORE', base .. 'blocked-lanes', lanes[i])
+      if pass then
+        resume_lane(lanes[i], pass)
+      end
+    end
+    if redis.call('EXISTS', base .. 'need-waiters:' .. need) == 1 then
+      redis.call('ZADD', base .. 'lane-times', whole(now), entry)
+      redis.call('ZADD', base .. 'marker', '0', '0')
+    else
+      redis.call('ZREM', base .. 'lane-times', entry)
+      redis.call('ZREM', base .. 'waited-needs', need)
+    end
+  end
+  created_gates = {
+    define = define_breaker,
+    set = set_breaker,
+    remove = remove_breaker,
+    admit = admit,
+    count_calls = count_calls,
+    note = note,
+    note_closed = note_closed,
+    resume = resume,
+  }
+  return created_gates
+end
+    functions = { gates = gates }
+  elseif group == 'ends' then
+local function whole(number)
+  return string.format('%.0f', number)
+end
+local function micros()
+  local time = redis.call('TIME')
+  return time[1] * 1000000 + time[2]
+end
+local function millis()
+  return math.floor(micros() / 1000)
+end
+local DELAYED_STEP = 0x1000
+local function enter_delayed(base, id, due, part)
+  local least, most = due * DELAYED_STEP, (due + 1) * DELAYED_STEP - 1
+  local last = redis.call('ZREVRANGEBYSCORE', base .. 'delayed', whole(most), whole(least), 'WITHSCORES', 'LIMIT', 0, 1)
+  local score = whole(last[2] and math.min(last[2] + 1, most) or least)
+  redis.call('ZADD', base .. 'delayed', score, id)
+  if part then
+    redis.call('ZADD', base .. part, score, id)
+  end
+  return score
+end
+local function next_due(base)
+  local first = redis.call('ZRANGE', base .. 'delayed', '0', '0', 'WITHSCORES')[2]
+  local due = first and math.floor(first / DELAYED_STEP) or math.huge
+  local lane_time = tonumber(redis.call('ZRANGE', base .. 'lane-times', '0', '0', 'WITHSCORES')[2]) or math.huge
+  local at = math.min(due, lane_time)
+  return at < math.huge and at or nil
+end
+local JOB_PRIORITY_STEP = 0x100000000
+local function delay_job(home, id, due, part)
+  enter_delayed(home, id, due, part)
+  redis.call('XADD', home .. 'events', '*', 'event', 'delayed', 'jobId', id, 'delay', whole(due))
+  redis.call('ZADD', home .. 'marker', whole(next_due(home)), '1')
+end
+local function may_start_job(home)
+  local paused, concurrency = unpack(redis.call('HMGET', home .. 'meta', 'paused', 'concurrency'))
+  return not paused and not (concurrency and redis.call('LLEN', home .. 'active') >= tonumber(concurrency))
+end
+local function place_job(home, id, job)
+  if job.due then
+    return delay_job(home, id, job.due, job.part)
+  end
+  if job.priority > 0 then
+    local order = redis.call('INCR', home .. 'pc') % JOB_PRIORITY_STEP
+    redis.call('ZADD', home .. 'prioritized', whole(job.priority * JOB_PRIORITY_STEP + order), id)
+  else
+    redis.call(job.to_head and 'RPUSH' or 'LPUSH', home .. 'wait', id)
+  end
+  if may_start_job(home) then
+    redis.call('ZADD', home .. 'marker', '0', '0')
+  end
+  local from = job.from and { 'prev', job.from } or {}
+  redis.call('XADD', home .. 'events', '*', 'event', 'waiting', 'jobId', id, unpack(from))
+end
+local function read_next_job(deduplication)
+  local names = { 'name', 'data', 'opts', 'jid', 'pk', 'pd', 'pdk', 'rjk' }
+  local name, data, options, id, parent_key, parent, siblings, repeat_key =
+    unpack(redis.call('HMGET', base .. 'dn:' .. deduplication, unpack(names)))
+  if not options then
+    return nil
+  end
+  return {
+    id = id,
+    options = cjson.decode(options),
+    siblings = siblings,
+    fields = {
+      name = name,
+      data = data,
+      opts = options,
+      parentKey = parent_key,
+      parent = parent,
+      rjk = repeat_key,
+    },
+  }
+end
+local function take_deduplication(deduplication, id, options)
+  local lifetime = not options.keepLastIfActive and options.ttl or 0
+  if lifetime > 0 then
+    redis.call('SET', base .. 'de:' .. deduplication, id, 'PX', whole(lifetime))
+  else
+    redis.call('SET', base .. 'de:' .. deduplication, id)
+  end
+end
+local function add_next_job(deduplication, job, at)
+  local counted = redis.call('INCR', base .. 'id')
+  local id, options = job.id or whole(counted), job.options
+  take_deduplication(deduplication, id, options.de or {})
+  local delay, priority = options.delay or 0, options.priority or 0
+  local hash = { 'timestamp', at, 'delay', whole(delay), 'priority', whole(priority) }
+  job.fields.deid = options.de and options.de.id
+  for name, value in pairs(job.fields) do
+    if value then
+      hash[#hash + 1] = name
+      hash[#hash + 1] = value
+    end
+  end
+  redis.call('HSET', base .. id, unpack(hash))
+  redis.call('XADD', base .. 'events', '*', 'event', 'added', 'jobId', id, 'name', job.fields.name)
+  redis.call('HINCRBY', base .. 'totals', 'accepted', 1)
+  charge(base, base .. id, 1)
+  place_job(base, id, {
+    due = delay > 0 and at + delay or nil,
+    part = 'scheduled',
+    priority = priority,
+    to_head = options.lifo,
+  })
+  if job.siblings then
+    redis.call('SADD', job.siblings, base .. id)
+  end
+  redis.call('DEL', base .. 'dn:' .. deduplication)
+end
+local function end_deduplicated(id, deduplication, next_job, at)
+  local key = base .. 'de:' .. deduplication
+  if redis.call('PTTL', key) == -1 and redis.call('GET', key) == id then
+    redis.call('DEL', key)
+  end
+  if next_job and redis.call('EXISTS', base .. 'dn:' .. deduplication) == 1 then
+    add_next_job(deduplication, next_job, at)
+  end
+end
+local function start_parent(home, id, at)
+  local priority, delay, attempts = unpack(redis.call('HMGET', home .. id, 'priority', 'delay', 'atm'))
+  delay = tonumber(delay) or 0
+  local part = (tonumber(attempts) or 0) > 0 and 'retrying' or 'scheduled'
+  place_job(home, id, {
+    due = delay > 0 and at + delay or nil,
+    part = string.find(home, '^%b{}:[^:]+:$') and part or nil,
+    priority = tonumber(priority) or 0,
+    to_head = true,
+    from = 'waiting-children',
+  })
+end
+local function resume_parent(home, id, at)
+  if redis.call('EXISTS', home .. id) == 1 and redis.call('ZREM', home .. 'waiting-children', id) == 1 then
+    start_parent(home, id, at)
+  end
+end
+local function fail_parent(home, id, child, at)
+  local job = home .. id
+  if redis.call('EXISTS', job) == 0 then
+    return
+  end
+  local waits = redis.call('ZREM', home .. 'waiting-children', id) == 1
+  if not waits and redis.call('ZREM', home .. 'delayed', id) == 1 then
+    redis.call('ZREM', home .. 'scheduled', id)
+    redis.call('ZREM', home .. 'retrying', id)
+    redis.call('HSET', job, 'delay', '0')
+    waits = true
+  end
+  if waits or not redis.call('ZSCORE', home .. 'failed', id) then
+    redis.call('HSET', job, 'defa', 'child ' .. child .. ' failed')
+  end
+  if waits then
+    start_parent(home, id, at)
+  end
+end
+local function report_to_parent(parent, child, reason, at)
+  local home, id = parent.queueKey .. ':', parent.id
+  local job = home .. id
+  local is_told = parent.fpof or parent.cpof or parent.idof or parent.rdof
+  if not is_told or redis.call('SREM', job .. ':dependencies', child) == 0 then
+    return
+  end
+  if parent.fpof then
+    redis.call('ZADD', job .. ':unsuccessful', at, child)
+    return fail_parent(home, id, child, at)
+  end
+  if parent.cpof or parent.idof then
+    redis.call('HSET', job .. ':failed', child, reason)
+  end
+  if parent.cpof or redis.call('EXISTS', job .. ':dependencies') == 0 then
+    resume_parent(home, id, at)
+  end
+end
+local function report_completed(parent_key, child, value, at)
+  if redis.call('SREM', parent_key .. ':dependencies', child) == 0 then
+    return
+  end
+  redis.call('HSET', parent_key .. ':processed', child, value)
+  if redis.call('EXISTS', parent_key .. ':dependencies') == 0 then
+    local home, id = string.match(parent_key, '^(.*:)(.*)$')
+    resume_parent(home, id, at)
+  end
+end
+local MAX_FINGERPRINTS = 1000
+local OTHER = '{"state":"","code":"other","message":"errors after the first 1000 kinds"}'
+local function enter_fingerprint(home, id, score, given)
+  local fingerprint, rest, info = string.match(given, '^(%S+)([^\\n]*)\\n(.*)$')
+  local infos = home .. 'fingerprints'
+  if redis.call('HEXISTS', infos, fingerprint) == 0 then
+    if redis.call('HLEN', infos) >= MAX_FINGERPRINTS then
+      fingerprint = 'other'
+      redis.call('HSETNX', infos, fingerprint, OTHER)
+    else
+      redis.call('HSET', infos, fingerprint, info)
+      redis.call('RPUSH', home .. 'new-fingerprints', fingerprint)
+      redis.call('LTRIM', home .. 'new-fingerprints', -MAX_FINGERPRINTS, -1)
+    end
+  end
+  redis.call('HSET', home .. id, 'fingerprint', fingerprint .. rest)
+  redis.call('ZADD', home .. 'fingerprint:' .. fingerprint, score, id)
+end
+local function leave_fingerprint(home, id, stored)
+  if not stored then
+    return
+  end
+  local fingerprint = string.match(stored, '^%S+')
+  local set = home .. 'fingerprint:' .. fingerprint
+  if redis.call('ZREM', set, id) == 1 and redis.call('EXISTS', set) == 0 then
+    redis.call('HDEL', home .. 'fingerprints', fingerprint)
+  end
+end
+local FAILED_PARTS = { 'dead', 'cancelled', 'expired' }
+local function enter_failed(base, id, part, score, fingerprint)
+  redis.call('ZADD', base .. 'failed', score, id)
+  redis.call('ZADD', base .. part, score, id)
+  if fingerprint then
+    enter_fingerprint(base, id, score, fingerprint)
+  end
+end
+local function leave_failed(base, id)
+  local fingerprint = redis.call('HGET', base .. id, 'fingerprint')
+  if fingerprint then
+    leave_fingerprint(base, id, fingerprint)
+    redis.call('HDEL', base .. id, 'fingerprint')
+  end
+  for _, part in ipairs(FAILED_PARTS) do
+    redis.call('ZREM', base .. part, id)
+  end
+  return redis.call('ZREM', base .. 'failed', id) == 1
+end
+local REPEATS_WITHIN_MS = 20000
+local TRIM_AT_ONCE = 1000
+local trimmed, has_removed = {}, nil
+local function remember_removal(home, member, at)
+  local now = millis()
+  local oldest, set = now - REPEATS_WITHIN_MS, home .. 'recently-removed'
+  if at and at < oldest then
+    return
+  end
+  redis.call('ZADD', set, whole(math.min(at or now, now)), member)
+  if trimmed[home] then
+    return
+  end
+  trimmed[home] = true
+  local old = redis.call('ZRANGE', set, '-inf', '(' .. whole(oldest), 'BYSCORE', 'LIMIT', 0, TRIM_AT_ONCE)
+  if #old > 0 then
+    redis.call('ZREM', set, unpack(old))
+  end
+  redis.call('PEXPIRE', set, REPEATS_WITHIN_MS)
+end
+local function was_removed(task)
+  if has_removed == nil then
+    has_removed = redis.call('EXISTS', base .. 'recently-removed') == 1
+  end
+  if not has_removed then
+    return false, false
+  end
+  local member = task.id .. ' ' .. task.caller
+  if task.unique and redis.call('ZSCORE', base .. 'recently-removed', member .. ' r') then
+    return true, true
+  end
+  return redis.call('ZSCORE', base .. 'recently-removed', member), false
+end
+local function delete_keys(job)
+  local children = { job .. ':dependencies', job .. ':processed', job .. ':failed', job .. ':unsuccessful' }
+  return redis.call('DEL', job, job .. ':logs', unpack(children)) > 0
+end
+local function delete_job(base, id)
+  local job = base .. id
+  local enqueued_at, caller, replaced = unpack(redis.call('HMGET', job, 'timestamp', 'caller', 'replaced'))
+  if enqueued_at or redis.call('EXISTS', job) == 1 then
+    redis.call('HINCRBY', base .. 'totals', 'removed', 1)
+  end
+  if enqueued_at then
+    remember_removal(base, id .. ' ' .. (caller or '') .. (replaced and ' r' or ''), tonumber(enqueued_at) or 0)
+  end
+  return delete_keys(job)
+end
+local function release_parent(job, parent)
+  local dependencies = parent and parent .. ':dependencies'
+  if not parent or redis.call('SREM', dependencies, job) == 0 or redis.call('EXISTS', dependencies) == 1 then
+    return nil
+  end
+  local home, id = string.match(parent, '^(.*:)(.*)$')
+  if redis.call('ZREM', home .. 'waiting-children', id) == 0 then
+    return nil
+  end
+  return home, id
+end
+local function leave_parent(job, parent)
+  local home, id = release_parent(job, parent)
+  if home then
+    place_job(home, id, { priority = 0, to_head = true, from = 'waiting-children' })
+  end
+end
+local function remove_ended_task(base, status, id)
+  if status == 'completed' then
+    redis.call('ZREM', base .. 'completed', id)
+  else
+    leave_parent(base .. id, redis.call('HGET', base .. id, 'parentKey'))
+    leave_failed(base, id)
+  end
+  delete_job(base, id)
+end
+local function remove_ended(base, status, since, count, limit)
+  local set = base .. status
+  local old = since ~= '' and redis.call('ZRANGEBYSCORE', set, '-inf', '(' .. since, 'LIMIT', 0, limit) or {}
+  if count ~= '' and #old < limit then
+    local excess = math.min(redis.call('ZCARD', set) - count, limit)
+    if excess > #old then
+      old = redis.call('ZRANGE', set, 0, excess - 1)
+    end
+  end
+  for _, id in ipairs(old) do
+    remove_ended_task(base, status, id)
+  end
+  return #old
+end
+local REMOVED_PER_END = 16
+local function decode_end(ending)
+  ending.parent = ending.parent and cjson.decode(ending.parent)
+  ending.next_job = ending.deduplication and read_next_job(ending.deduplication)
+end
+local function tell_others(ending)
+  local job, value = ending.job, ending.value
+  if ending.deduplication then
+    end_deduplicated(ending.id, ending.deduplication, ending.next_job, now)
+  end
+  if ending.parent_key and ending.verdict == 'completed' then
+    report_completed(ending.parent_key, job, value, now)
+  elseif ending.parent then
+    report_to_parent(ending.parent, job, value, now)
+  end
+end
+local function store_end(ending, set, result, attempts)
+  local id, job, status, keep_count = ending.id, ending.job, ending.verdict, ending.keepCount
+  if keep_count == '0' then
+    return remove_ended_task(base, status, id)
+  end
+  local fields = ending.fields or {}
+  local n = #fields
+  fields[n + 1], fields[n + 2], fields[n + 3], fields[n + 4] = 'atm', attempts, result, ending.value
+  fields[n + 5], fields[n + 6] = 'finishedOn', time
+  redis.call('HSET', job, unpack(fields))
+  if set == 'completed' then
+    redis.call('ZADD', base .. 'completed', time, id)
+  else
+    enter_failed(base, id, status, time, status == 'dead' and ending.fingerprint or nil)
+    if ending.deferred then
+      redis.call('HDEL', job, 'defa')
+    end
+  end
+  if ending.keepAge or keep_count then
+    local since = ending.keepAge and whole(math.floor(now - ending.keepAge * 1000) + 1) or ''
+    remove_ended(base, set, since, keep_count or '', tonumber(ending.keepLimit))
+  end
+end
+local function note_exhausted(id, attempts)
+  local event = { 'event', 'retries-exhausted', 'jobId', id, 'attemptsMade', whole(attempts) }
+  redis.call('XADD', base .. 'events', '*', unpack(event))
+end
+local function remove_old(ending)
+  remove_ended(base, ending.verdict, ending.keptSince or '', ending.keptCount or '', REMOVED_PER_END)
+end
+local function remove_unkept(ending)
+  remove_ended_task(base, ending.verdict, ending.id)
+  if ending.attempt ~= '' then
+    remember_removal(base, ending.id .. ' e' .. ending.attempt)
+  end
+end
+    functions = {
+      decode_end = decode_end,
+      tell_others = tell_others,
+      store_end = store_end,
+      note_exhausted = note_exhausted,
+      remove_old = remove_old,
+      remove_unkept = remove_unkept,
+    }
+  elseif group == 'returns' then
+local function whole(number)
+  return string.format('%.0f', number)
+end
+local function micros()
+  local time = redis.call('TIME')
+  return time[1] * 1000000 + time[2]
+end
+local function millis()
+  return math.floor(micros() / 1000)
+end
+local DELAYED_STEP = 0x1000
+local function enter_delayed(base, id, due, part)
+  local least, most = due * DELAYED_STEP, (due + 1) * DELAYED_STEP - 1
+  local last = redis.call('ZREVRANGEBYSCORE', base .. 'delayed', whole(most), whole(least), 'WITHSCORES', 'LIMIT', 0, 1)
+  local score = whole(last[2] and math.min(last[2] + 1, most) or least)
+  redis.call('ZADD', base .. 'delayed', score, id)
+  if part then
+    redis.call('ZADD', base .. part, score, id)
+  end
+  return score
+end
+local function next_due(base)
+  local first = redis.call('ZRANGE', base .. 'delayed', '0', '0', 'WITHSCORES')[2]
+  local due = first and math.floor(first / DELAYED_STEP) or math.huge
+  local lane_time = tonumber(redis.call('ZRANGE', base .. 'lane-times', '0', '0', 'WITHSCORES')[2]) or math.huge
+  local at = math.min(due, lane_time)
+  return at < math.huge and at or nil
+end
+local has_cancel_rules
+local function note_return(id)
+  if has_cancel_rules == nil then
+    has_cancel_rules = redis.call('EXISTS', base .. 'cancel-rules') == 1
+  end
+  if has_cancel_rules then
+    redis.call('SADD', base .. 'cancel-returned', id)
+  end
+end
+local PLACED_STEP, KEEP_POSTPONED_MS = 0x100000000, 60000
+local COUNTED = { retrying = true, retried = true }
+local function place(id, lane, priority, to_head)
+  if lane then
+    rare('lanes').enter_lane(lane, id, priority, to_head)
+  elseif priority > 0 then
+    local order = to_head and 0 or redis.call('INCR', base .. 'pc') % PLACED_STEP
+    redis.call('ZADD', base .. 'prioritized', whole(priority * PLACED_STEP + order), id)
+  else
+    redis.call(to_head and 'RPUSH' or 'LPUSH', base .. 'wait', id)
+  end
+end
+local function promote(ids)
+  for _, set in ipairs({ 'delayed', 'scheduled', 'retrying' }) do
+    redis.call('ZREM', base .. set, unpack(ids))
+  end
+  for _, id in ipairs(ids) do
+    local job = base .. id
+    local lane, priority, waits = unpack(redis.call('HMGET', job, 'lane', 'priority', 'waits'))
+    if waits then
+      redis.call('HDEL', job, 'waits')
+    end
+    place(id, lane, tonumber(priority or '0') or 0, waits and true or false)
+    redis.call('XADD', base .. 'events', '*', 'event', 'waiting', 'jobId', id, 'prev', 'delayed')
+    redis.call('HSET', job, 'delay', '0')
+  end
+  if is_open() then
+    redis.call('ZADD', base .. 'marker', '0', '0')
+  end
+end
+local function store_fields(ending, ...)
+  local fields = ending.fields or {}
+  for _, each in ipairs({ ... }) do
+    fields[#fields + 1] = each
+  end
+  if COUNTED[ending.verdict] then
+    fields[#fields + 1] = 'atm'
+    fields[#fields + 1] = whole(ending.attempts + 1)
+  end
+  if #fields > 0 then
+    redis.call('HSET', ending.job, unpack(fields))
+  end
+end
+local function uncount_start(job)
+  return redis.call('HINCRBY', job, 'ats', -1)
+end
+local function note_postponed(id, job, score)
+  local postponed = base .. 'postponed'
+  uncount_start(job)
+  redis.call('HSET', job, 'waits', '1')
+  redis.call('ZREMRANGEBYSCORE', postponed, '-inf', whole(now * DELAYED_STEP))
+  redis.call('ZADD', postponed, score, id)
+  redis.call('PEXPIRE', postponed, KEEP_POSTPONED_MS)
+end
+local function delay(ending)
+  local id, job, verdict, delay_ms = ending.id, ending.job, ending.verdict, tonumber(ending.value)
+  if ending.budget then
+    delay_ms = rare('budget').admit_retry(ending.budget, now, id, now + delay_ms) - now
+  end
+  local due = now + math.max(delay_ms, 0)
+  local is_retry = verdict == 'retrying' or verdict == 'postponed' and ending.attempts > 0
+  store_fields(ending, 'delay', whole(delay_ms))
+  local score = enter_delayed(base, id, due, is_retry and 'retrying' or 'scheduled')
+  add_bullmq_event('delayed', id, 'delay', whole(due))
+  if verdict == 'postponed' then
+    note_postponed(id, job, score)
+  end
+  has_delayed = true
+  return due
+end
+local function expire_again(id, job)
+  local expires_at = redis.call('HGET', job, 'expiresAt')
+  if expires_at then
+    redis.call('ZADD', base .. 'expiries', expires_at, id)
+  end
+end
+local function wait_again(ending)
+  local id, job, verdict, lane, priority = ending.id, ending.job, ending.verdict, ending.lane, ending.priority
+  local is_retry = verdict == 'retried'
+  if is_retry then
+    promote_due()
+  end
+  store_fields(ending)
+  place(id, lane, priority, not is_retry or ending.value == 'head' and priority == 0)
+  if is_open() or not is_retry and (lane or priority > 0) then
+    redis.call('ZADD', base .. 'marker', '0', '0')
+  end
+  add_bullmq_event('waiting', id, 'prev', 'active')
+  if verdict == 'released' and uncount_start(job) == 0 then
+    expire_again(id, job)
+  end
+end
+local function put_back(ending)
+  local id, job, verdict, survival = ending.id, ending.job, ending.verdict, ending.survival
+  local is_delayed = verdict == 'retrying' or verdict == 'scheduled' or verdict == 'postponed'
+  local due
+  if is_delayed then
+    due = delay(ending)
+  else
+    wait_again(ending)
+  end
+  note_return(id)
+  if survival == 'lived' then
+    redis.call('HDEL', job, 'deaths', 'alone', 'diedIn')
+  elseif survival == 'died' then
+    redis.call('HINCRBY', job, 'deaths', 1)
+  end
+  if ending.events then
+    rare('events').add_task_events(base, id, ending.events, due)
+  end
+  return (is_delayed or verdict == 'retried') and 0 or math.max(redis.call('PTTL', base .. 'limiter'), 0)
+end
+    functions = { put_back = put_back, promote = promote }
+  elseif group == 'outbox' then
+local function whole(number)
+  return string.format('%.0f', number)
+end
+local function micros()
+  local time = redis.call('TIME')
+  return time[1] * 1000000 + time[2]
+end
+local function millis()
+  return math.floor(micros() / 1000)
+end
+local MAX_OUTBOX_ENTRIES, MAX_OUTBOX_BYTES = 10000, 33554432
+local CLOSED_BY_OUTBOX = 'outbox'
+local END_LETTERS = { completed = 'c', dead = 'd', cancelled = 'x', expired = 'e', removed = 'r' }
+local NEXT, HANDLER_SLOT, OWN_COMPENSATION_SLOT = 'n', 'h', 'c'
+local function is_released(letter, status)
+  if letter == 's' then
+    return status == 'completed'
+  end
+  return letter == 'e' and status ~= 'removed' or letter == 'f' and (status == 'dead' or status == 'expired')
+end
+local function write_outbox(home, id, status, result, own)
+  local job, outbox = home .. id, home .. 'outbox'
+  local lines, compensations, enqueued_at, group, compensated =
+    unpack(redis.call('HMGET', job, 'followUps', 'compensations', 'timestamp', 'group', 'compensated'))
+  own = own or ''
+  local bytes, is_unkept, head = 0, false, nil
+  local function write(entry)
+    redis.call('XADD', outbox, '*', 'e', entry)
+    bytes = bytes + #entry
+  end
+  local function add(slot, template)
+    write(head .. slot .. ' ' .. template)
+  end
+  local function add_chain(slot, templates)
+    local last = table.remove(templates)
+    local others = #templates > 0 and '\\n' .. NEXT .. table.concat(templates, '\\n' .. NEXT) or ''
+    add(slot, last .. others)
+  end
+  if group then
+    local run = string.match(group, '^run%-%S+') or string.match(group, '^reduce%-%S+')
+    local passes_on = run and status == 'completed' and result
+    is_unkept = passes_on
+      or run and status == 'cancelled' and redis.call('EXISTS', home .. 'cancelled-group:' .. run) == 1
+    write('g ' .. group .. ' ' .. END_LETTERS[status] .. (passes_on and '\\n' .. result or ''))
+  end
+  if lines or compensations or own ~= '' then
+    head = 't ' .. id .. ' ' .. enqueued_at .. ' ' .. redis.call('HINCRBY', job, 'ends', 1) .. ' '
+  end
+  local kept, next_ones = {}, {}
+  for letter, identity, template in string.gmatch(lines or '', '(%a)([^{\\n]*)({[^\\n]+)') do
+    if letter == NEXT then
+      next_ones[#next_ones + 1] = template
+    else
+      kept[#kept + 1] = letter .. identity .. template
+      if is_released(letter, status) then
+        add(letter .. #kept, template)
+      end
+    end
+  end
+  local number = 0
+  for template in string.gmatch(own, '%a([^\\n]+)') do
+    number = number + 1
+    add(HANDLER_SLOT .. number, template)
+  end
+  if #next_ones > 0 then
+    add_chain(NEXT, next_ones)
+  end
+  if compensations and status ~= 'completed' then
+    local templates = {}
+    for template in string.gmatch(compensations, '%S+ ([^\\n]+)') do
+      templates[#templates + 1] = template
+    end
+    add_chain(OWN_COMPENSATION_SLOT, templates)
+    redis.call('HSET', job, 'compensated', whole(millis()))
+  end
+  if compensations then
+    redis.call('HDEL', job, 'compensations')
+  end
+  if compensated and status == 'completed' then
+    redis.call('HDEL', job, 'compensated')
+  end
+  if lines and (status ~= 'dead' or #kept == 0) then
+    redis.call('HDEL', job, 'followUps')
+  elseif #next_ones > 0 then
+    redis.call('HSET', job, 'followUps', table.concat(kept, '\\n'))
+  end
+  if bytes == 0 then
+    return is_unkept
+  end
+  local total = redis.call('HINCRBY', home .. 'totals', 'outboxBytes', bytes)
+  if total >= MAX_OUTBOX_BYTES or redis.call('XLEN', outbox) >= MAX_OUTBOX_ENTRIES then
+    if redis.call('HSETNX', home .. 'meta', 'paused', CLOSED_BY_OUTBOX) == 1 then
+      redis.call('DEL', home .. 'marker')
+    end
+  end
+  return is_unkept
+end
+    functions = { write_outbox = write_outbox }
+  elseif group == 'budget' then
+local function whole(number)
+  return string.format('%.0f', number)
+end
+local function micros()
+  local time = redis.call('TIME')
+  return time[1] * 1000000 + time[2]
+end
+local function millis()
+  return math.floor(micros() / 1000)
+end
+local GAP, MOVED_UP = 5, 20
+local DELAYED_STEP = 0x1000
+local function held_retry(member)
+  local backoff_ends_at, due, id = string.match(member, '^(%d+) (%d+) (.*)$')
+  local score = redis.call('ZSCORE', base .. 'retrying', id)
+  if score and math.floor(score / DELAYED_STEP) == tonumber(due) then
+    return tonumber(backoff_ends_at), tonumber(due), id
+  end
+  return nil
+end
+local function hold_retry(line, id, backoff_ends_at, starts_at, slot_at)
+  redis.call('ZADD', line, slot_at, string.format('%.0f %.0f %s', backoff_ends_at, starts_at, id))
+end
+local function change_start(id, due, starts_at)
+  if starts_at == due then
+    return false
+  end
+  for _, set in ipairs({ 'delayed', 'retrying' }) do
+    redis.call('ZADD', base .. set, whole(starts_at * DELAYED_STEP), id)
+  end
+  redis.call('XADD', base .. 'events', '*', 'event', 'delayed', 'jobId', id, 'delay', whole(starts_at))
+  return true
+end
+local function release_retry(line, now)
+  local first = redis.call('ZPOPMIN', line)[1]
+  if not first then
+    return false
+  end
+  local backoff_ends_at, due, id = held_retry(first)
+  if not id then
+    return true, false
+  end
+  return true, true, change_start(id, due, math.max(now, backoff_ends_at))
+end
+local function move_up(line, from, interval)
+  local slot_at = redis.call('ZRANGE', line, 0, 0, 'WITHSCORES')[2]
+  if not slot_at or slot_at - from < GAP * interval then
+    return 0
+  end
+  local moved = 0
+  for _, member in ipairs(redis.call('ZRANGE', line, 0, MOVED_UP - 1)) do
+    local backoff_ends_at, due, id = held_retry(member)
+    redis.call('ZREM', line, member)
+    if id then
+      local starts_at = math.max(backoff_ends_at, math.min(math.ceil(from), due))
+      hold_retry(line, id, backoff_ends_at, starts_at, from)
+      moved = moved + (change_start(id, due, starts_at) and 1 or 0)
+      from = from + interval
+    end
+  end
+  return moved
+end
+local BUDGET_WINDOW_S, MAX_RELEASED = 10, 100
+local BUDGET_WINDOW_MS = BUDGET_WINDOW_S * 1000
+local MAX_EXAMINED = 1000
+local function read_budget(budget, counts)
+  local stored = redis.call('HGETALL', budget.key)
+  for i = 1, #stored, 2 do
+    local field, value = stored[i], tonumber(stored[i + 1])
+    local kind, second = string.match(field, '^(%l)(%d+)$')
+    if not kind then
+      budget[field] = value
+    elseif tonumber(second) <= budget.second - BUDGET_WINDOW_S then
+      table.insert(budget.forgotten, field)
+    elseif kind == 'a' then
+      budget.attempts = budget.attempts + value
+    else
+      budget.by_ratio = budget.by_ratio + value
+    end
+  end
+  for age, count in string.gmatch(counts, '(%d+):(%d+)') do
+    if tonumber(age) < BUDGET_WINDOW_S then
+      budget.attempts = budget.attempts + count
+      redis.call('HINCRBY', budget.key, 'a' .. whole(budget.second - age), count)
+    end
+  end
+end
+local function open_budget(packed, now)
+  local task, ratio, interval, latest, counts = string.match(packed, '^(%S+) (%S+) (%S+) (%S+)(.*)$')
+  local max = math.max(1, BUDGET_WINDOW_MS / interval)
+  local budget = { key = base .. 'retry-budget:' .. task, line = base .. 'held-retries:' .. task }
+  budget.ratio, budget.interval, budget.latest = tonumber(ratio), tonumber(interval), tonumber(latest) or math.huge
+  budget.now, budget.second, budget.max = now, math.floor(now / 1000), max
+  budget.attempts, budget.by_ratio, budget.allowed, budget.forgotten = 0, 0, 0, {}
+  budget.tokens, budget.at = max, now
+  read_budget(budget, counts)
+  local begun = redis.call('ZREMRANGEBYSCORE', budget.line, '-inf', whole(now))
+  budget.tokens = math.min(max, budget.tokens + math.max(0, now - budget.at) / budget.interval - begun)
+  return budget
+end
+local function ratio_allows(budget)
+  return budget.ratio * budget.attempts - budget.by_ratio - budget.allowed >= 1 - 1e-6
+end
+local function may_retry(budget)
+  return ratio_allows(budget) or budget.tokens >= 1 - 1e-6
+end
+local function spend(budget)
+  if ratio_allows(budget) then
+    budget.allowed = budget.allowed + 1
+  else
+    budget.tokens = budget.tokens - 1
+  end
+end
+local function next_token_at(budget)
+  return budget.now + (budget.tokens < 1 and 1 - budget.tokens or 1) * budget.interval
+end
+local function release_held(budget)
+  local released, examined, moved = 0, 0, 0
+  while released < MAX_RELEASED and examined < MAX_EXAMINED and may_retry(budget) do
+    local is_found, was_held, is_earlier = release_retry(budget.line, budget.now)
+    if not is_found then
+      break
+    end
+    examined = examined + 1
+    if was_held then
+      spend(budget)
+      released, moved = released + 1, moved + (is_earlier and 1 or 0)
+    end
+  end
+  return moved + move_up(budget.line, next_token_at(budget), budget.interval)
+end
+local function store_budget(budget)
+  local key, line, now = budget.key, budget.line, budget.now
+  if #budget.forgotten > 0 then
+    redis.call('HDEL', key, unpack(budget.forgotten))
+  end
+  if budget.allowed > 0 then
+    redis.call('HINCRBY', key, 'r' .. whole(budget.second), budget.allowed)
+  end
+  redis.call('HSET', key, 'tokens', string.format('%.9f', budget.tokens), 'at', whole(math.max(budget.at, now)))
+  local last = redis.call('ZREVRANGE', line, 0, 0, 'WITHSCORES')[2]
+  local life = math.ceil(math.max(0, (last or now) - now)) + 2 * BUDGET_WINDOW_MS
+  redis.call('PEXPIRE', key, life)
+  if last then
+    redis.call('PEXPIRE', line, life)
+  end
+end
+local function admit_retry(packed, now, id, backoff_ends_at)
+  local budget = open_budget(packed, now)
+  release_held(budget)
+  local starts_at = backoff_ends_at
+  local last = redis.call('ZREVRANGE', budget.line, 0, 0, 'WITHSCORES')[2]
+  if not last and may_retry(budget) then
+    spend(budget)
+  else
+    local slot_at = last and last + budget.interval or next_token_at(budget)
+    starts_at = math.max(backoff_ends_at, math.min(math.ceil(slot_at), budget.latest))
+    hold_retry(budget.line, id, backoff_ends_at, starts_at, slot_at)
+  end
+  store_budget(budget)
+  return starts_at
+end
+local function end_retry(packed, now, is_completed)
+  local budget = open_budget(packed, now)
+  if is_completed then
+    budget.tokens = math.min(budget.max, budget.tokens + 1)
+  end
+  local moved = release_held(budget)
+  store_budget(budget)
+  local first = moved > 0 and redis.call('ZRANGE', base .. 'delayed', 0, 0, 'WITHSCORES')[2]
+  if first then
+    redis.call('ZADD', base .. 'marker', whole(math.floor(first / DELAYED_STEP)), '1')
+  end
+  return moved
+end
+    functions = { admit_retry = admit_retry, end_retry = end_retry }
+  elseif group == 'events' then
+local MAX_LOG_EVENTS = 100
+local function add_task_event(base, id, count, event)
+  redis.call('XADD', base .. 'task-events', 'MAXLEN', '~', count, '*', 'id', id, 'event', event)
+end
+local function event_start(type, name, tags, group)
+  local start = '{"type":"' .. type .. '","task":' .. cjson.encode(name or '') .. (tags and ',"tags":' .. tags or '')
+  return start .. (group and string.gsub(group, '^(%S+) (%d+)', ',"group":{"id":"%1","member":%2}') or '')
+end
+local function may_add(job, event)
+  return string.sub(event, 1, 13) ~= '{"type":"log"'
+    or redis.call('EXISTS', job) == 0
+    or redis.call('HINCRBY', job, 'logLines', 1) <= MAX_LOG_EVENTS
+end
+local function add_task_events(base, id, lines, due)
+  local count
+  for line in string.gmatch(lines, '[^\\n]+') do
+    if not count then
+      count = line
+    elseif may_add(base .. id, line) then
+      local event = due and string.sub(line, -1) ~= '}' and line .. string.format('%.0f}', due) or line
+      add_task_event(base, id, count, event)
+    end
+  end
+end
+    functions = { add_task_events = add_task_events }
+  elseif group == 'metrics' then
+local function whole(number)
+  return string.format('%.0f', number)
+end
+local function micros()
+  local time = redis.call('TIME')
+  return time[1] * 1000000 + time[2]
+end
+local function millis()
+  return math.floor(micros() / 1000)
+end
+local MAX_MINUTES = 80640
+local PUSHED_AT_ONCE = 7000
+local function has_metrics(base)
+  return redis.call('EXISTS', base .. 'metrics:failed', base .. 'metrics:completed') > 0
+end
+local function list_minutes(list, first, minutes, most)
+  local points = { first }
+  for i = 2, minutes do
+    points[i] = 0
+  end
+  for from = 1, minutes, PUSHED_AT_ONCE do
+    redis.call('LPUSH', list, unpack(points, from, math.min(from + PUSHED_AT_ONCE - 1, minutes)))
+  end
+  redis.call('LTRIM', list, 0, most - 1)
+end
+local function count_ended(base, set, at, most)
+  local metrics = base .. 'metrics:' .. set
+  local before = redis.call('HINCRBY', metrics, 'count', 1) - 1
+  local last_end, listed = unpack(redis.call('HMGET', metrics, 'prevTS', 'prevCount'))
+  if not last_end then
+    redis.call('HSET', metrics, 'prevTS', at, 'prevCount', 0)
+    return
+  end
+  local minutes = math.min(math.floor(at / 60000) - math.floor(last_end / 60000), most)
+  if minutes > 0 then
+    list_minutes(metrics .. ':data', before - (listed or 0), minutes, most)
+    redis.call('HSET', metrics, 'prevCount', before, 'prevTS', at)
+  end
+end
+    functions = { count_ended = count_ended }
+  elseif group == 'rate' then
+local function limited_ms(max)
+  local limiter = base .. 'limiter'
+  if max > tonumber(redis.call('GET', limiter) or '0') then
+    return 0
+  end
+  local left = redis.call('PTTL', limiter)
+  if left == 0 then
+    redis.call('DEL', limiter)
+  end
+  return math.max(left, 0)
+end
+local function count_start(job, per_ms)
+  local limiter = base .. 'limiter'
+  if redis.call('HEXISTS', job, 'defa') == 0 and redis.call('INCR', limiter) == 1 then
+    redis.call('PEXPIRE', limiter, math.floor(math.abs(per_ms)))
+  end
+end
+    functions = { limited_ms = limited_ms, count_start = count_start }
+  elseif group == 'idle' then
+local function whole(number)
+  return string.format('%.0f', number)
+end
+local function micros()
+  local time = redis.call('TIME')
+  return time[1] * 1000000 + time[2]
+end
+local function millis()
+  return math.floor(micros() / 1000)
+end
+local DELAYED_STEP = 0x1000
+local function enter_delayed(base, id, due, part)
+  local least, most = due * DELAYED_STEP, (due + 1) * DELAYED_STEP - 1
+  local last = redis.call('ZREVRANGEBYSCORE', base .. 'delayed', whole(most), whole(least), 'WITHSCORES', 'LIMIT', 0, 1)
+  local score = whole(last[2] and math.min(last[2] + 1, most) or least)
+  redis.call('ZADD', base .. 'delayed', score, id)
+  if part then
+    redis.call('ZADD', base .. part, score, id)
+  end
+  return score
+end
+local function next_due(base)
+  local first = redis.call('ZRANGE', base .. 'delayed', '0', '0', 'WITHSCORES')[2]
+  local due = first and math.floor(first / DELAYED_STEP) or math.huge
+  local lane_time = tonumber(redis.call('ZRANGE', base .. 'lane-times', '0', '0', 'WITHSCORES')[2]) or math.huge
+  local at = math.min(due, lane_time)
+  return at < math.huge and at or nil
+end
+local function wake_when_due()
+  local at = next_due(base)
+  if at then
+    redis.call('ZADD', base .. 'marker', whole(at), '1')
+  end
+end
+local function note_drained()
+  local wait, active, prioritized, lanes = base .. 'wait', base .. 'active', base .. 'prioritized', base .. 'lanes'
+  if redis.call('EXISTS', wait, active, prioritized, lanes) == 0 then
+    redis.call('XADD', base .. 'events', '*', 'event', 'drained')
+  end
+end
+    functions = { next_due = next_due, wake_when_due = wake_when_due, note_drained = note_drained }
+  else
+local function decode_json(text)
+  return cjson.decode((string.gsub(text, '\\\\u[dD][89a-fA-F]%x%x', '\\\\ufffd')))
+end
+local function record_in(fields)
+  for i = 1, #fields, 2 do
+    if fields[i] == 'stacktrace' then
+      local stacks = decode_json(fields[i + 1])
+      local newest = type(stacks) == 'table' and stacks[#stacks]
+      return type(newest) == 'string' and string.sub(newest, 1, 1) == '{' and newest or nil
+    end
+  end
+end
+local function was_stored(ending)
+  local id, job, verdict, attempt = ending.id, ending.job, ending.verdict, ending.attempt
+  local record = record_in(ending.fields or {})
+  if record then
+    for _, stack in ipairs(decode_json(redis.call('HGET', job, 'stacktrace') or '[]')) do
+      if stack == record then
+        return true
+      end
+    end
+    return false
+  end
+  local may_have_ended = attempt ~= '' and (verdict == 'completed' or verdict == 'dead')
+  return may_have_ended and redis.call('ZSCORE', base .. verdict, id) and redis.call('HGET', job, 'ats') == attempt
+end
+local function was_removed(ending)
+  return ending.attempt ~= '' and redis.call('ZSCORE', base .. 'recently-removed', ending.id .. ' e' .. ending.attempt)
+end
+    functions = { was_stored = was_stored, was_removed = was_removed }
+  end
+  created[group] = functions
+  return functions
+end
+local function end_task(ending)
+  local id, job, status, value = ending.id, ending.job, ending.verdict, ending.value
+  local is_completed, is_unkept, attempts = status == 'completed', false, ending.attempts + 1
+  local set, result = 'failed', 'failedReason'
+  if is_completed then
+    set, result = 'completed', 'returnvalue'
+  end
+  has_ended = true
+  if ending.deduplication or ending.parent_key then
+    rare('ends').tell_others(ending)
+  end
+  local follow_ups = is_completed and ending.followUps
+  if charge(base, job, -1, ending.at_end) or follow_ups then
+    is_unkept = rare('outbox').write_outbox(base, id, status, value, follow_ups or '')
+    queue_meta(true)
+  end
+  if is_completed and not ending.fields and not ending.keepCount and not ending.keepAge then
+    redis.call('HSET', job, 'atm', attempts, 'returnvalue', value, 'finishedOn', time)
+    redis.call('ZADD', base .. 'completed', time, id)
+  else
+    rare('ends').store_end(ending, set, result, attempts)
+  end
+  add_bullmq_event(set, id, result, is_unkept and is_completed and 'null' or value, 'prev', 'active')
+  if not is_completed and attempts >= tonumber(ending.maxAttempts) then
+    rare('ends').note_exhausted(id, attempts)
+  end
+  if ending.metrics then
+    rare('metrics').count_ended(base, set, now, tonumber(ending.metrics))
+  end
+  if ending.rule and status == 'cancelled' then
+    redis.call('HINCRBY', base .. 'cancel-progress:' .. ending.rule, 'ended', '1')
+  end
+  if ending.keptSince or ending.keptCount then
+    rare('ends').remove_old(ending)
+  end
+  if ending.budget then
+    rare('budget').end_retry(ending.budget, now, is_completed)
+  end
+  if ending.events then
+    rare('events').add_task_events(base, id, ending.events)
+  end
+  if is_unkept then
+    rare('ends').remove_unkept(ending)
+  end
+end
+local function read_end(at)
+  local id = ARGV[at]
+  local ending = {
+    id = id,
+    job = base .. id,
+    token = ARGV[at + 1],
+    verdict = ARGV[at + 2],
+    value = ARGV[at + 3],
+    attempt = ARGV[at + 4],
+    attempts = 0,
+    at_end = false,
+    lane = false,
+    priority = 0,
+    deferred = false,
+    deduplication = false,
+    parent_key = false,
+    parent = false,
+  }
+  local first = at + 6
+  local last = first + 2 * tonumber(ARGV[first - 1])
+  for i = first, last - 1, 2 do
+    ending[ARGV[i]] = ARGV[i + 1]
+  end
+  first = last + 1
+  last = first + 2 * tonumber(ARGV[first - 1])
+  if last > first then
+    ending.fields = { unpack(ARGV, first, last - 1) }
+  end
+  return ending, last
+end
+local function refusal_of(ending)
+  local job, token = ending.job, ending.token
+  local name, attempts, at_end, lane, priority, deferred, deduplication, parent_key, parent =
+    unpack(redis.call('HMGET', job, 'name', 'atm', 'atEnd', 'lane', 'priority', 'defa', 'deid', 'parentKey', 'parent'))
+  if not name and redis.call('EXISTS', job) == 0 then
+    return rare('resent').was_removed(ending) and 0 or -1
+  end
+  ending.attempts, ending.at_end, ending.lane = tonumber(attempts or '0'), at_end, lane
+  ending.priority, ending.deferred, ending.deduplication = tonumber(priority or '0') or 0, deferred, deduplication
+  ending.parent_key, ending.parent = parent_key, parent
+  if ending.verdict == 'completed' and redis.call('EXISTS', job .. ':dependencies', job .. ':unsuccessful') > 0 then
+    return redis.call('EXISTS', job .. ':dependencies') == 1 and -4 or -9
+  end
+  local owner = token ~= '0' and redis.call('GET', job .. ':lock')
+  if token ~= '0' and owner ~= token then
+    return rare('resent').was_stored(ending) and 0 or owner and -6 or -2
+  end
+  return nil
+end
+local function end_attempt(ending)
+  local id, verdict = ending.id, ending.verdict
+  local refusal = refusal_of(ending)
+  if refusal then
+    return refusal, false
+  end
+  local is_end = verdict == 'completed' or verdict == 'dead' or verdict == 'cancelled' or verdict == 'expired'
+  if is_end and (ending.parent or ending.deduplication) then
+    rare('ends').decode_end(ending)
+  end
+  if redis.call('LREM', base .. 'active', '-1', id) == 0 then
+    return -3, false
+  end
+  if ending.token ~= '0' then
+    redis.call('DEL', ending.job .. ':lock')
+    redis.call('SREM', base .. 'stalled', id)
+  end
+  if ending.lane then
+    features = rare('turns').give_back(ending.lane)
+  end
+  if ending.calls then
+    rare('calls').gates().count_calls(id, ending.calls)
+  end
+  if is_end then
+    end_task(ending)
+    return 0, true
+  end
+  return rare('returns').put_back(ending), true
+end
+local function take_next(candidates)
+  if candidates ~= '' then
+    return rare('candidates').start_candidate(candidates, time), false
+  end
+  local active, found = base .. 'active', features
+  local id, is_last, may_be_uncounted
+  features = nil
+  if
+    found and found % 2 == 1
+    or redis.call('EXISTS', base .. 'turn-state', base .. 'key-limits', base .. 'capacities') > 0
+  then
+    id, is_last, may_be_uncounted = rare('turns').start_next(found, time)
+  else
+    id = redis.call('RPOPLPUSH', base .. 'wait', active)
+  end
+  if id and string.sub(id, 1, 2) == '0:' then
+    redis.call('LREM', active, '1', id)
+    id = redis.call('RPOPLPUSH', base .. 'wait', active)
+  end
+  if id then
+    return id, is_last
+  end
+  id = redis.call('ZPOPMIN', base .. 'prioritized')[1]
+  if not id then
+    redis.call('DEL', base .. 'pc')
+    return nil
+  end
+  redis.call('LPUSH', active, id)
+  if may_be_uncounted then
+    rare('turns').limited().hold_places(id)
+  end
+  return id, is_last
+end
+local function start_task(at)
+  local token, lock_ms, name, own_max, own_per_ms, candidates = unpack(ARGV, at, at + 5)
+  local meta = queue_meta()
+  local max = tonumber(meta[3] or own_max)
+  promote_due()
+  local left = max and rare('rate').limited_ms(max) or 0
+  if left > 0 or not is_open() then
+    return { 0, 0, left, 0 }
+  end
+  local id, is_last = take_next(candidates)
+  if not id then
+    local starts_at = rare('idle').next_due(base)
+    is_idle = not starts_at
+    return { 0, 0, 0, starts_at or 0 }
+  end
+  local job = base .. id
+  if max then
+    rare('rate').count_start(job, tonumber(own_per_ms) or tonumber(meta[4] or '') or 1)
+  end
+  if token ~= '0' then
+    redis.call('SET', job .. ':lock', token, 'PX', lock_ms)
+  end
+  redis.call('XADD', base .. 'events', '*', 'event', 'active', 'jobId', id, 'prev', 'waiting')
+  if name ~= '' then
+    redis.call('HSET', job, 'processedOn', time, 'pb', name)
+  else
+    redis.call('HSET', job, 'processedOn', time)
+  end
+  redis.call('HINCRBY', job, 'ats', '1')
+  if is_last then
+    redis.call('ZREM', base .. 'marker', '0')
+  else
+    redis.call('ZADD', base .. 'marker', '0', '0')
+  end
+  return { redis.call('HGETALL', job), id, 0, 0 }
+end
+local codes, replies, at, may_start = {}, {}, 5, true
+for n = 1, tonumber(ends) do
+  local ending, is_done
+  ending, at = read_end(at)
+  codes[n], is_done = end_attempt(ending)
+  may_start = may_start and is_done
+end
+for n = 1, may_start and tonumber(starts) or 0 do
+  replies[n] = start_task(at)
+  at = at + 6
+end
+local last = replies[#replies]
+if has_delayed and not (last and last[1] ~= 0) then
+  rare('idle').wake_when_due()
+end
+if has_ended and (not last or is_idle) then
+  rare('idle').note_drained()
+end
+return { codes, replies }
+`,
+})
+
+/**
  * Adds tasks from outboxes to one queue. Redis runs this script even if its memory is full, because each task takes the place of an entry
  * that takes as much memory.
  */
@@ -21767,28 +23088,48 @@ local ADDED, REPLACED = 1, 2
 local count, bytes = 0, 0
 local is_all, is_repeat, stored_bytes = false, false, nil
 local rare, created
-local MAX_BULLMQ_EVENTS = '10000'
-local DELAYED_STEP, PRIORITY_STEP = 0x1000, 0x100000000
-local waiting, may_wake, has_delayed, queue_settings = {}, false, false, nil
-local function read_settings()
-  queue_settings = redis.call('HMGET', base .. 'meta', 'paused', 'concurrency', 'opts.maxLenEvents')
-  if not queue_settings[3] then
-    queue_settings[3] = MAX_BULLMQ_EVENTS
-    redis.call('HSET', base .. 'meta', 'opts.maxLenEvents', MAX_BULLMQ_EVENTS)
+local stored_meta
+local function queue_meta(is_changed)
+  if not stored_meta or is_changed then
+    stored_meta = redis.call('HMGET', base .. 'meta', 'paused', 'concurrency', 'max', 'duration', 'opts.maxLenEvents')
   end
+  return stored_meta
+end
+local function is_open()
+  local found = queue_meta()
+  local concurrency = found[2]
+  return not found[1] and not (concurrency and redis.call('LLEN', base .. 'active') >= tonumber(concurrency))
 end
 local function add_bullmq_event(name, id, ...)
-  if not queue_settings then
-    read_settings()
+  local found = queue_meta()
+  if not found[5] then
+    found[5] = '10000'
+    redis.call('HSET', base .. 'meta', 'opts.maxLenEvents', found[5])
   end
-  redis.call('XADD', base .. 'events', 'MAXLEN', '~', queue_settings[3], '*', 'event', name, 'jobId', id, ...)
+  redis.call('XADD', base .. 'events', 'MAXLEN', '~', found[5], '*', 'event', name, 'jobId', id, ...)
 end
-local function delay_task(id, due, part)
+local DELAYED_STEP = 0x1000
+local function enter_delayed(base, id, due, part)
   local least, most = due * DELAYED_STEP, (due + 1) * DELAYED_STEP - 1
   local last = redis.call('ZREVRANGEBYSCORE', base .. 'delayed', whole(most), whole(least), 'WITHSCORES', 'LIMIT', 0, 1)
   local score = whole(last[2] and math.min(last[2] + 1, most) or least)
   redis.call('ZADD', base .. 'delayed', score, id)
-  redis.call('ZADD', base .. part, score, id)
+  if part then
+    redis.call('ZADD', base .. part, score, id)
+  end
+  return score
+end
+local function next_due(base)
+  local first = redis.call('ZRANGE', base .. 'delayed', '0', '0', 'WITHSCORES')[2]
+  local due = first and math.floor(first / DELAYED_STEP) or math.huge
+  local lane_time = tonumber(redis.call('ZRANGE', base .. 'lane-times', '0', '0', 'WITHSCORES')[2]) or math.huge
+  local at = math.min(due, lane_time)
+  return at < math.huge and at or nil
+end
+local PRIORITY_STEP = 0x100000000
+local waiting, may_wake, has_delayed = {}, false, false
+local function delay_task(id, due, part)
+  enter_delayed(base, id, due, part)
   has_delayed = true
 end
 local function place_waiting(id, lane, priority, to_head)
@@ -21816,25 +23157,16 @@ local function place_task(task)
   place_waiting(id, task.lane, tonumber(task.priority or 0), false)
   add_bullmq_event('waiting', id)
 end
-local function may_start()
-  if not queue_settings then
-    read_settings()
-  end
-  local paused, concurrency = queue_settings[1], queue_settings[2]
-  return not paused and not (concurrency and redis.call('LLEN', base .. 'active') >= tonumber(concurrency))
-end
 local function write_waiting()
   if #waiting > 0 then
     redis.call('LPUSH', base .. 'wait', unpack(waiting))
     waiting = {}
   end
-  if may_wake and may_start() then
+  if may_wake and is_open() then
     redis.call('ZADD', base .. 'marker', '0', '0')
   end
   if has_delayed then
-    local next_due = math.floor(redis.call('ZRANGE', base .. 'delayed', 0, 0, 'WITHSCORES')[2] / DELAYED_STEP)
-    local lane_time = redis.call('ZRANGE', base .. 'lane-times', 0, 0, 'WITHSCORES')[2]
-    redis.call('ZADD', base .. 'marker', whole(math.min(next_due, lane_time or next_due)), '1')
+    redis.call('ZADD', base .. 'marker', whole(next_due(base)), '1')
   end
 end
 function rare()
@@ -22191,16 +23523,19 @@ local function leave_wait(id)
   return redis.call('LREM', base .. 'wait', newest and 1 or -1, id) == 1
 end
 local TASK_OVERHEAD_BYTES = 512
-local function stored_bytes_of(job)
-  local at_end = redis.call('HGET', job, 'atEnd')
+local function stored_bytes_of(job, at_end)
+  if at_end == nil then
+    at_end = redis.call('HGET', job, 'atEnd')
+  end
   local bytes = redis.call('HSTRLEN', job, 'data') + TASK_OVERHEAD_BYTES
   if at_end and string.sub(at_end, 1, 1) == '+' then
     bytes = bytes + redis.call('HSTRLEN', job, 'followUps') + redis.call('HSTRLEN', job, 'compensations')
   end
   return bytes, at_end
 end
-local function charge(home, job, sign)
-  local bytes, at_end = stored_bytes_of(job)
+local function charge(home, job, sign, at_end)
+  local bytes
+  bytes, at_end = stored_bytes_of(job, at_end)
   redis.call('HINCRBY', home .. 'totals', 'bytes', sign * bytes)
   if not at_end then
     return false
@@ -23542,19 +24877,29 @@ local function write_outbox(home, id, status, result, own)
   end
   return is_unkept
 end
-local JOB_DUE_STEP, JOB_PRIORITY_STEP = 0x1000, 0x100000000
-local function delay_job(home, id, due, part)
-  local least, most = due * JOB_DUE_STEP, (due + 1) * JOB_DUE_STEP - 1
-  local last = redis.call('ZREVRANGEBYSCORE', home .. 'delayed', whole(most), whole(least), 'WITHSCORES', 'LIMIT', 0, 1)
+local DELAYED_STEP = 0x1000
+local function enter_delayed(base, id, due, part)
+  local least, most = due * DELAYED_STEP, (due + 1) * DELAYED_STEP - 1
+  local last = redis.call('ZREVRANGEBYSCORE', base .. 'delayed', whole(most), whole(least), 'WITHSCORES', 'LIMIT', 0, 1)
   local score = whole(last[2] and math.min(last[2] + 1, most) or least)
-  redis.call('ZADD', home .. 'delayed', score, id)
+  redis.call('ZADD', base .. 'delayed', score, id)
   if part then
-    redis.call('ZADD', home .. part, score, id)
+    redis.call('ZADD', base .. part, score, id)
   end
+  return score
+end
+local function next_due(base)
+  local first = redis.call('ZRANGE', base .. 'delayed', '0', '0', 'WITHSCORES')[2]
+  local due = first and math.floor(first / DELAYED_STEP) or math.huge
+  local lane_time = tonumber(redis.call('ZRANGE', base .. 'lane-times', '0', '0', 'WITHSCORES')[2]) or math.huge
+  local at = math.min(due, lane_time)
+  return at < math.huge and at or nil
+end
+local JOB_PRIORITY_STEP = 0x100000000
+local function delay_job(home, id, due, part)
+  enter_delayed(home, id, due, part)
   redis.call('XADD', home .. 'events', '*', 'event', 'delayed', 'jobId', id, 'delay', whole(due))
-  local next_due = math.floor(redis.call('ZRANGE', home .. 'delayed', 0, 0, 'WITHSCORES')[2] / JOB_DUE_STEP)
-  local lane_time = redis.call('ZRANGE', home .. 'lane-times', 0, 0, 'WITHSCORES')[2]
-  redis.call('ZADD', home .. 'marker', whole(math.min(next_due, lane_time or next_due)), '1')
+  redis.call('ZADD', home .. 'marker', whole(next_due(home)), '1')
 end
 local function may_start_job(home)
   local paused, concurrency = unpack(redis.call('HMGET', home .. 'meta', 'paused', 'concurrency'))
@@ -23712,16 +25057,19 @@ local function remove_ended(base, status, since, count, limit)
   return #old
 end
 local TASK_OVERHEAD_BYTES = 512
-local function stored_bytes_of(job)
-  local at_end = redis.call('HGET', job, 'atEnd')
+local function stored_bytes_of(job, at_end)
+  if at_end == nil then
+    at_end = redis.call('HGET', job, 'atEnd')
+  end
   local bytes = redis.call('HSTRLEN', job, 'data') + TASK_OVERHEAD_BYTES
   if at_end and string.sub(at_end, 1, 1) == '+' then
     bytes = bytes + redis.call('HSTRLEN', job, 'followUps') + redis.call('HSTRLEN', job, 'compensations')
   end
   return bytes, at_end
 end
-local function charge(home, job, sign)
-  local bytes, at_end = stored_bytes_of(job)
+local function charge(home, job, sign, at_end)
+  local bytes
+  bytes, at_end = stored_bytes_of(job, at_end)
   redis.call('HINCRBY', home .. 'totals', 'bytes', sign * bytes)
   if not at_end then
     return false
@@ -24033,28 +25381,48 @@ end
 local function rare()
   return { enter_lane = enter_lane }
 end
-local MAX_BULLMQ_EVENTS = '10000'
-local DELAYED_STEP, PRIORITY_STEP = 0x1000, 0x100000000
-local waiting, may_wake, has_delayed, queue_settings = {}, false, false, nil
-local function read_settings()
-  queue_settings = redis.call('HMGET', base .. 'meta', 'paused', 'concurrency', 'opts.maxLenEvents')
-  if not queue_settings[3] then
-    queue_settings[3] = MAX_BULLMQ_EVENTS
-    redis.call('HSET', base .. 'meta', 'opts.maxLenEvents', MAX_BULLMQ_EVENTS)
+local stored_meta
+local function queue_meta(is_changed)
+  if not stored_meta or is_changed then
+    stored_meta = redis.call('HMGET', base .. 'meta', 'paused', 'concurrency', 'max', 'duration', 'opts.maxLenEvents')
   end
+  return stored_meta
+end
+local function is_open()
+  local found = queue_meta()
+  local concurrency = found[2]
+  return not found[1] and not (concurrency and redis.call('LLEN', base .. 'active') >= tonumber(concurrency))
 end
 local function add_bullmq_event(name, id, ...)
-  if not queue_settings then
-    read_settings()
+  local found = queue_meta()
+  if not found[5] then
+    found[5] = '10000'
+    redis.call('HSET', base .. 'meta', 'opts.maxLenEvents', found[5])
   end
-  redis.call('XADD', base .. 'events', 'MAXLEN', '~', queue_settings[3], '*', 'event', name, 'jobId', id, ...)
+  redis.call('XADD', base .. 'events', 'MAXLEN', '~', found[5], '*', 'event', name, 'jobId', id, ...)
 end
-local function delay_task(id, due, part)
+local DELAYED_STEP = 0x1000
+local function enter_delayed(base, id, due, part)
   local least, most = due * DELAYED_STEP, (due + 1) * DELAYED_STEP - 1
   local last = redis.call('ZREVRANGEBYSCORE', base .. 'delayed', whole(most), whole(least), 'WITHSCORES', 'LIMIT', 0, 1)
   local score = whole(last[2] and math.min(last[2] + 1, most) or least)
   redis.call('ZADD', base .. 'delayed', score, id)
-  redis.call('ZADD', base .. part, score, id)
+  if part then
+    redis.call('ZADD', base .. part, score, id)
+  end
+  return score
+end
+local function next_due(base)
+  local first = redis.call('ZRANGE', base .. 'delayed', '0', '0', 'WITHSCORES')[2]
+  local due = first and math.floor(first / DELAYED_STEP) or math.huge
+  local lane_time = tonumber(redis.call('ZRANGE', base .. 'lane-times', '0', '0', 'WITHSCORES')[2]) or math.huge
+  local at = math.min(due, lane_time)
+  return at < math.huge and at or nil
+end
+local PRIORITY_STEP = 0x100000000
+local waiting, may_wake, has_delayed = {}, false, false
+local function delay_task(id, due, part)
+  enter_delayed(base, id, due, part)
   has_delayed = true
 end
 local function place_waiting(id, lane, priority, to_head)
@@ -24082,25 +25450,16 @@ local function place_task(task)
   place_waiting(id, task.lane, tonumber(task.priority or 0), false)
   add_bullmq_event('waiting', id)
 end
-local function may_start()
-  if not queue_settings then
-    read_settings()
-  end
-  local paused, concurrency = queue_settings[1], queue_settings[2]
-  return not paused and not (concurrency and redis.call('LLEN', base .. 'active') >= tonumber(concurrency))
-end
 local function write_waiting()
   if #waiting > 0 then
     redis.call('LPUSH', base .. 'wait', unpack(waiting))
     waiting = {}
   end
-  if may_wake and may_start() then
+  if may_wake and is_open() then
     redis.call('ZADD', base .. 'marker', '0', '0')
   end
   if has_delayed then
-    local next_due = math.floor(redis.call('ZRANGE', base .. 'delayed', 0, 0, 'WITHSCORES')[2] / DELAYED_STEP)
-    local lane_time = redis.call('ZRANGE', base .. 'lane-times', 0, 0, 'WITHSCORES')[2]
-    redis.call('ZADD', base .. 'marker', whole(math.min(next_due, lane_time or next_due)), '1')
+    redis.call('ZADD', base .. 'marker', whole(next_due(base)), '1')
   end
 end
 local NEWEST_OF_LANE = 250
@@ -24136,16 +25495,19 @@ local function leave_wait(id)
   return redis.call('LREM', base .. 'wait', newest and 1 or -1, id) == 1
 end
 local TASK_OVERHEAD_BYTES = 512
-local function stored_bytes_of(job)
-  local at_end = redis.call('HGET', job, 'atEnd')
+local function stored_bytes_of(job, at_end)
+  if at_end == nil then
+    at_end = redis.call('HGET', job, 'atEnd')
+  end
   local bytes = redis.call('HSTRLEN', job, 'data') + TASK_OVERHEAD_BYTES
   if at_end and string.sub(at_end, 1, 1) == '+' then
     bytes = bytes + redis.call('HSTRLEN', job, 'followUps') + redis.call('HSTRLEN', job, 'compensations')
   end
   return bytes, at_end
 end
-local function charge(home, job, sign)
-  local bytes, at_end = stored_bytes_of(job)
+local function charge(home, job, sign, at_end)
+  local bytes
+  bytes, at_end = stored_bytes_of(job, at_end)
   redis.call('HINCRBY', home .. 'totals', 'bytes', sign * bytes)
   if not at_end then
     return false
@@ -25212,19 +26574,29 @@ local function write_outbox(home, id, status, result, own)
   end
   return is_unkept
 end
-local JOB_DUE_STEP, JOB_PRIORITY_STEP = 0x1000, 0x100000000
-local function delay_job(home, id, due, part)
-  local least, most = due * JOB_DUE_STEP, (due + 1) * JOB_DUE_STEP - 1
-  local last = redis.call('ZREVRANGEBYSCORE', home .. 'delayed', whole(most), whole(least), 'WITHSCORES', 'LIMIT', 0, 1)
+local DELAYED_STEP = 0x1000
+local function enter_delayed(base, id, due, part)
+  local least, most = due * DELAYED_STEP, (due + 1) * DELAYED_STEP - 1
+  local last = redis.call('ZREVRANGEBYSCORE', base .. 'delayed', whole(most), whole(least), 'WITHSCORES', 'LIMIT', 0, 1)
   local score = whole(last[2] and math.min(last[2] + 1, most) or least)
-  redis.call('ZADD', home .. 'delayed', score, id)
+  redis.call('ZADD', base .. 'delayed', score, id)
   if part then
-    redis.call('ZADD', home .. part, score, id)
+    redis.call('ZADD', base .. part, score, id)
   end
+  return score
+end
+local function next_due(base)
+  local first = redis.call('ZRANGE', base .. 'delayed', '0', '0', 'WITHSCORES')[2]
+  local due = first and math.floor(first / DELAYED_STEP) or math.huge
+  local lane_time = tonumber(redis.call('ZRANGE', base .. 'lane-times', '0', '0', 'WITHSCORES')[2]) or math.huge
+  local at = math.min(due, lane_time)
+  return at < math.huge and at or nil
+end
+local JOB_PRIORITY_STEP = 0x100000000
+local function delay_job(home, id, due, part)
+  enter_delayed(home, id, due, part)
   redis.call('XADD', home .. 'events', '*', 'event', 'delayed', 'jobId', id, 'delay', whole(due))
-  local next_due = math.floor(redis.call('ZRANGE', home .. 'delayed', 0, 0, 'WITHSCORES')[2] / JOB_DUE_STEP)
-  local lane_time = redis.call('ZRANGE', home .. 'lane-times', 0, 0, 'WITHSCORES')[2]
-  redis.call('ZADD', home .. 'marker', whole(math.min(next_due, lane_time or next_due)), '1')
+  redis.call('ZADD', home .. 'marker', whole(next_due(home)), '1')
 end
 local function may_start_job(home)
   local paused, concurrency = unpack(redis.call('HMGET', home .. 'meta', 'paused', 'concurrency'))
@@ -25382,16 +26754,19 @@ local function remove_ended(base, status, since, count, limit)
   return #old
 end
 local TASK_OVERHEAD_BYTES = 512
-local function stored_bytes_of(job)
-  local at_end = redis.call('HGET', job, 'atEnd')
+local function stored_bytes_of(job, at_end)
+  if at_end == nil then
+    at_end = redis.call('HGET', job, 'atEnd')
+  end
   local bytes = redis.call('HSTRLEN', job, 'data') + TASK_OVERHEAD_BYTES
   if at_end and string.sub(at_end, 1, 1) == '+' then
     bytes = bytes + redis.call('HSTRLEN', job, 'followUps') + redis.call('HSTRLEN', job, 'compensations')
   end
   return bytes, at_end
 end
-local function charge(home, job, sign)
-  local bytes, at_end = stored_bytes_of(job)
+local function charge(home, job, sign, at_end)
+  local bytes
+  bytes, at_end = stored_bytes_of(job, at_end)
   redis.call('HINCRBY', home .. 'totals', 'bytes', sign * bytes)
   if not at_end then
     return false
@@ -26544,19 +27919,29 @@ local function write_outbox(home, id, status, result, own)
   end
   return is_unkept
 end
-local JOB_DUE_STEP, JOB_PRIORITY_STEP = 0x1000, 0x100000000
-local function delay_job(home, id, due, part)
-  local least, most = due * JOB_DUE_STEP, (due + 1) * JOB_DUE_STEP - 1
-  local last = redis.call('ZREVRANGEBYSCORE', home .. 'delayed', whole(most), whole(least), 'WITHSCORES', 'LIMIT', 0, 1)
+local DELAYED_STEP = 0x1000
+local function enter_delayed(base, id, due, part)
+  local least, most = due * DELAYED_STEP, (due + 1) * DELAYED_STEP - 1
+  local last = redis.call('ZREVRANGEBYSCORE', base .. 'delayed', whole(most), whole(least), 'WITHSCORES', 'LIMIT', 0, 1)
   local score = whole(last[2] and math.min(last[2] + 1, most) or least)
-  redis.call('ZADD', home .. 'delayed', score, id)
+  redis.call('ZADD', base .. 'delayed', score, id)
   if part then
-    redis.call('ZADD', home .. part, score, id)
+    redis.call('ZADD', base .. part, score, id)
   end
+  return score
+end
+local function next_due(base)
+  local first = redis.call('ZRANGE', base .. 'delayed', '0', '0', 'WITHSCORES')[2]
+  local due = first and math.floor(first / DELAYED_STEP) or math.huge
+  local lane_time = tonumber(redis.call('ZRANGE', base .. 'lane-times', '0', '0', 'WITHSCORES')[2]) or math.huge
+  local at = math.min(due, lane_time)
+  return at < math.huge and at or nil
+end
+local JOB_PRIORITY_STEP = 0x100000000
+local function delay_job(home, id, due, part)
+  enter_delayed(home, id, due, part)
   redis.call('XADD', home .. 'events', '*', 'event', 'delayed', 'jobId', id, 'delay', whole(due))
-  local next_due = math.floor(redis.call('ZRANGE', home .. 'delayed', 0, 0, 'WITHSCORES')[2] / JOB_DUE_STEP)
-  local lane_time = redis.call('ZRANGE', home .. 'lane-times', 0, 0, 'WITHSCORES')[2]
-  redis.call('ZADD', home .. 'marker', whole(math.min(next_due, lane_time or next_due)), '1')
+  redis.call('ZADD', home .. 'marker', whole(next_due(home)), '1')
 end
 local function may_start_job(home)
   local paused, concurrency = unpack(redis.call('HMGET', home .. 'meta', 'paused', 'concurrency'))
@@ -26714,16 +28099,19 @@ local function remove_ended(base, status, since, count, limit)
   return #old
 end
 local TASK_OVERHEAD_BYTES = 512
-local function stored_bytes_of(job)
-  local at_end = redis.call('HGET', job, 'atEnd')
+local function stored_bytes_of(job, at_end)
+  if at_end == nil then
+    at_end = redis.call('HGET', job, 'atEnd')
+  end
   local bytes = redis.call('HSTRLEN', job, 'data') + TASK_OVERHEAD_BYTES
   if at_end and string.sub(at_end, 1, 1) == '+' then
     bytes = bytes + redis.call('HSTRLEN', job, 'followUps') + redis.call('HSTRLEN', job, 'compensations')
   end
   return bytes, at_end
 end
-local function charge(home, job, sign)
-  local bytes, at_end = stored_bytes_of(job)
+local function charge(home, job, sign, at_end)
+  local bytes
+  bytes, at_end = stored_bytes_of(job, at_end)
   redis.call('HINCRBY', home .. 'totals', 'bytes', sign * bytes)
   if not at_end then
     return false
@@ -26981,28 +28369,48 @@ end
 local function rare()
   return { enter_lane = enter_lane }
 end
-local MAX_BULLMQ_EVENTS = '10000'
-local DELAYED_STEP, PRIORITY_STEP = 0x1000, 0x100000000
-local waiting, may_wake, has_delayed, queue_settings = {}, false, false, nil
-local function read_settings()
-  queue_settings = redis.call('HMGET', base .. 'meta', 'paused', 'concurrency', 'opts.maxLenEvents')
-  if not queue_settings[3] then
-    queue_settings[3] = MAX_BULLMQ_EVENTS
-    redis.call('HSET', base .. 'meta', 'opts.maxLenEvents', MAX_BULLMQ_EVENTS)
+local stored_meta
+local function queue_meta(is_changed)
+  if not stored_meta or is_changed then
+    stored_meta = redis.call('HMGET', base .. 'meta', 'paused', 'concurrency', 'max', 'duration', 'opts.maxLenEvents')
   end
+  return stored_meta
+end
+local function is_open()
+  local found = queue_meta()
+  local concurrency = found[2]
+  return not found[1] and not (concurrency and redis.call('LLEN', base .. 'active') >= tonumber(concurrency))
 end
 local function add_bullmq_event(name, id, ...)
-  if not queue_settings then
-    read_settings()
+  local found = queue_meta()
+  if not found[5] then
+    found[5] = '10000'
+    redis.call('HSET', base .. 'meta', 'opts.maxLenEvents', found[5])
   end
-  redis.call('XADD', base .. 'events', 'MAXLEN', '~', queue_settings[3], '*', 'event', name, 'jobId', id, ...)
+  redis.call('XADD', base .. 'events', 'MAXLEN', '~', found[5], '*', 'event', name, 'jobId', id, ...)
 end
-local function delay_task(id, due, part)
+local DELAYED_STEP = 0x1000
+local function enter_delayed(base, id, due, part)
   local least, most = due * DELAYED_STEP, (due + 1) * DELAYED_STEP - 1
   local last = redis.call('ZREVRANGEBYSCORE', base .. 'delayed', whole(most), whole(least), 'WITHSCORES', 'LIMIT', 0, 1)
   local score = whole(last[2] and math.min(last[2] + 1, most) or least)
   redis.call('ZADD', base .. 'delayed', score, id)
-  redis.call('ZADD', base .. part, score, id)
+  if part then
+    redis.call('ZADD', base .. part, score, id)
+  end
+  return score
+end
+local function next_due(base)
+  local first = redis.call('ZRANGE', base .. 'delayed', '0', '0', 'WITHSCORES')[2]
+  local due = first and math.floor(first / DELAYED_STEP) or math.huge
+  local lane_time = tonumber(redis.call('ZRANGE', base .. 'lane-times', '0', '0', 'WITHSCORES')[2]) or math.huge
+  local at = math.min(due, lane_time)
+  return at < math.huge and at or nil
+end
+local PRIORITY_STEP = 0x100000000
+local waiting, may_wake, has_delayed = {}, false, false
+local function delay_task(id, due, part)
+  enter_delayed(base, id, due, part)
   has_delayed = true
 end
 local function place_waiting(id, lane, priority, to_head)
@@ -27030,38 +28438,32 @@ local function place_task(task)
   place_waiting(id, task.lane, tonumber(task.priority or 0), false)
   add_bullmq_event('waiting', id)
 end
-local function may_start()
-  if not queue_settings then
-    read_settings()
-  end
-  local paused, concurrency = queue_settings[1], queue_settings[2]
-  return not paused and not (concurrency and redis.call('LLEN', base .. 'active') >= tonumber(concurrency))
-end
 local function write_waiting()
   if #waiting > 0 then
     redis.call('LPUSH', base .. 'wait', unpack(waiting))
     waiting = {}
   end
-  if may_wake and may_start() then
+  if may_wake and is_open() then
     redis.call('ZADD', base .. 'marker', '0', '0')
   end
   if has_delayed then
-    local next_due = math.floor(redis.call('ZRANGE', base .. 'delayed', 0, 0, 'WITHSCORES')[2] / DELAYED_STEP)
-    local lane_time = redis.call('ZRANGE', base .. 'lane-times', 0, 0, 'WITHSCORES')[2]
-    redis.call('ZADD', base .. 'marker', whole(math.min(next_due, lane_time or next_due)), '1')
+    redis.call('ZADD', base .. 'marker', whole(next_due(base)), '1')
   end
 end
 local TASK_OVERHEAD_BYTES = 512
-local function stored_bytes_of(job)
-  local at_end = redis.call('HGET', job, 'atEnd')
+local function stored_bytes_of(job, at_end)
+  if at_end == nil then
+    at_end = redis.call('HGET', job, 'atEnd')
+  end
   local bytes = redis.call('HSTRLEN', job, 'data') + TASK_OVERHEAD_BYTES
   if at_end and string.sub(at_end, 1, 1) == '+' then
     bytes = bytes + redis.call('HSTRLEN', job, 'followUps') + redis.call('HSTRLEN', job, 'compensations')
   end
   return bytes, at_end
 end
-local function charge(home, job, sign)
-  local bytes, at_end = stored_bytes_of(job)
+local function charge(home, job, sign, at_end)
+  local bytes
+  bytes, at_end = stored_bytes_of(job, at_end)
   redis.call('HINCRBY', home .. 'totals', 'bytes', sign * bytes)
   if not at_end then
     return false
@@ -27073,6 +28475,14 @@ local function charge(home, job, sign)
   return string.sub(at_end, 1, 1) == '+'
 end
 local has_cancel_rules
+local function note_return(id)
+  if has_cancel_rules == nil then
+    has_cancel_rules = redis.call('EXISTS', base .. 'cancel-rules') == 1
+  end
+  if has_cancel_rules then
+    redis.call('SADD', base .. 'cancel-returned', id)
+  end
+end
 local function return_to_parent(job, parent, set)
   if redis.call('EXISTS', parent) == 0 then
     return
@@ -27082,14 +28492,6 @@ local function return_to_parent(job, parent, set)
     or set == 'failed' and redis.call('HDEL', parent .. ':failed', job) == 1
   if was_told then
     redis.call('SADD', parent .. ':dependencies', job)
-  end
-end
-local function note_return(id)
-  if has_cancel_rules == nil then
-    has_cancel_rules = redis.call('EXISTS', base .. 'cancel-rules') == 1
-  end
-  if has_cancel_rules then
-    redis.call('SADD', base .. 'cancel-returned', id)
   end
 end
 local function leave_ended(id, set)
@@ -27256,28 +28658,48 @@ end
 local function rare()
   return { enter_lane = enter_lane }
 end
-local MAX_BULLMQ_EVENTS = '10000'
-local DELAYED_STEP, PRIORITY_STEP = 0x1000, 0x100000000
-local waiting, may_wake, has_delayed, queue_settings = {}, false, false, nil
-local function read_settings()
-  queue_settings = redis.call('HMGET', base .. 'meta', 'paused', 'concurrency', 'opts.maxLenEvents')
-  if not queue_settings[3] then
-    queue_settings[3] = MAX_BULLMQ_EVENTS
-    redis.call('HSET', base .. 'meta', 'opts.maxLenEvents', MAX_BULLMQ_EVENTS)
+local stored_meta
+local function queue_meta(is_changed)
+  if not stored_meta or is_changed then
+    stored_meta = redis.call('HMGET', base .. 'meta', 'paused', 'concurrency', 'max', 'duration', 'opts.maxLenEvents')
   end
+  return stored_meta
+end
+local function is_open()
+  local found = queue_meta()
+  local concurrency = found[2]
+  return not found[1] and not (concurrency and redis.call('LLEN', base .. 'active') >= tonumber(concurrency))
 end
 local function add_bullmq_event(name, id, ...)
-  if not queue_settings then
-    read_settings()
+  local found = queue_meta()
+  if not found[5] then
+    found[5] = '10000'
+    redis.call('HSET', base .. 'meta', 'opts.maxLenEvents', found[5])
   end
-  redis.call('XADD', base .. 'events', 'MAXLEN', '~', queue_settings[3], '*', 'event', name, 'jobId', id, ...)
+  redis.call('XADD', base .. 'events', 'MAXLEN', '~', found[5], '*', 'event', name, 'jobId', id, ...)
 end
-local function delay_task(id, due, part)
+local DELAYED_STEP = 0x1000
+local function enter_delayed(base, id, due, part)
   local least, most = due * DELAYED_STEP, (due + 1) * DELAYED_STEP - 1
   local last = redis.call('ZREVRANGEBYSCORE', base .. 'delayed', whole(most), whole(least), 'WITHSCORES', 'LIMIT', 0, 1)
   local score = whole(last[2] and math.min(last[2] + 1, most) or least)
   redis.call('ZADD', base .. 'delayed', score, id)
-  redis.call('ZADD', base .. part, score, id)
+  if part then
+    redis.call('ZADD', base .. part, score, id)
+  end
+  return score
+end
+local function next_due(base)
+  local first = redis.call('ZRANGE', base .. 'delayed', '0', '0', 'WITHSCORES')[2]
+  local due = first and math.floor(first / DELAYED_STEP) or math.huge
+  local lane_time = tonumber(redis.call('ZRANGE', base .. 'lane-times', '0', '0', 'WITHSCORES')[2]) or math.huge
+  local at = math.min(due, lane_time)
+  return at < math.huge and at or nil
+end
+local PRIORITY_STEP = 0x100000000
+local waiting, may_wake, has_delayed = {}, false, false
+local function delay_task(id, due, part)
+  enter_delayed(base, id, due, part)
   has_delayed = true
 end
 local function place_waiting(id, lane, priority, to_head)
@@ -27305,38 +28727,32 @@ local function place_task(task)
   place_waiting(id, task.lane, tonumber(task.priority or 0), false)
   add_bullmq_event('waiting', id)
 end
-local function may_start()
-  if not queue_settings then
-    read_settings()
-  end
-  local paused, concurrency = queue_settings[1], queue_settings[2]
-  return not paused and not (concurrency and redis.call('LLEN', base .. 'active') >= tonumber(concurrency))
-end
 local function write_waiting()
   if #waiting > 0 then
     redis.call('LPUSH', base .. 'wait', unpack(waiting))
     waiting = {}
   end
-  if may_wake and may_start() then
+  if may_wake and is_open() then
     redis.call('ZADD', base .. 'marker', '0', '0')
   end
   if has_delayed then
-    local next_due = math.floor(redis.call('ZRANGE', base .. 'delayed', 0, 0, 'WITHSCORES')[2] / DELAYED_STEP)
-    local lane_time = redis.call('ZRANGE', base .. 'lane-times', 0, 0, 'WITHSCORES')[2]
-    redis.call('ZADD', base .. 'marker', whole(math.min(next_due, lane_time or next_due)), '1')
+    redis.call('ZADD', base .. 'marker', whole(next_due(base)), '1')
   end
 end
 local TASK_OVERHEAD_BYTES = 512
-local function stored_bytes_of(job)
-  local at_end = redis.call('HGET', job, 'atEnd')
+local function stored_bytes_of(job, at_end)
+  if at_end == nil then
+    at_end = redis.call('HGET', job, 'atEnd')
+  end
   local bytes = redis.call('HSTRLEN', job, 'data') + TASK_OVERHEAD_BYTES
   if at_end and string.sub(at_end, 1, 1) == '+' then
     bytes = bytes + redis.call('HSTRLEN', job, 'followUps') + redis.call('HSTRLEN', job, 'compensations')
   end
   return bytes, at_end
 end
-local function charge(home, job, sign)
-  local bytes, at_end = stored_bytes_of(job)
+local function charge(home, job, sign, at_end)
+  local bytes
+  bytes, at_end = stored_bytes_of(job, at_end)
   redis.call('HINCRBY', home .. 'totals', 'bytes', sign * bytes)
   if not at_end then
     return false
@@ -27348,6 +28764,14 @@ local function charge(home, job, sign)
   return string.sub(at_end, 1, 1) == '+'
 end
 local has_cancel_rules
+local function note_return(id)
+  if has_cancel_rules == nil then
+    has_cancel_rules = redis.call('EXISTS', base .. 'cancel-rules') == 1
+  end
+  if has_cancel_rules then
+    redis.call('SADD', base .. 'cancel-returned', id)
+  end
+end
 local function return_to_parent(job, parent, set)
   if redis.call('EXISTS', parent) == 0 then
     return
@@ -27357,14 +28781,6 @@ local function return_to_parent(job, parent, set)
     or set == 'failed' and redis.call('HDEL', parent .. ':failed', job) == 1
   if was_told then
     redis.call('SADD', parent .. ':dependencies', job)
-  end
-end
-local function note_return(id)
-  if has_cancel_rules == nil then
-    has_cancel_rules = redis.call('EXISTS', base .. 'cancel-rules') == 1
-  end
-  if has_cancel_rules then
-    redis.call('SADD', base .. 'cancel-returned', id)
   end
 end
 local function leave_ended(id, set)

@@ -2,20 +2,15 @@
 //
 // Bullpen's Queues and Workers get the backend through a public option of BullMQ, `backendFactory`. A team's own Worker already
 // has a backend, which `attach` (../../attach.ts) composes. Both use `composeBackend`, which replaces two of the backend's methods, and those
-// whose scripts are Bullpen's own (../../store/backend.ts).
-//
-// A composed script takes arguments that BullMQ does not know. Bullpen sets these arguments before it asks BullMQ to run the
-// script. Until the script runs, they are stored by script and job (`ExtraValues`).
-import type { FinalStatus } from '@bullpen/contract'
+// whose scripts are Bullpen's own (../../store/moves.ts, ../../store/backend.ts).
 import type { Candidates, Retention } from '@bullpen/engine/internal'
 import { type BackendFactory, createRedisBackend, type RedisClient, type RedisQueueBackend } from 'bullmq'
 import { type ScriptArgument, type ScriptCall, scriptCall } from '../../redis/script-calls.ts'
 import type { Commander } from '../../scripts/script.ts'
+import type { AttemptEnd, PendingEnds } from '../../store/attempt-end.ts'
 import { taskMethods } from '../../store/backend.ts'
-import { encodeKind, kindOfReason } from '../status/stored-kind.ts'
-import { type Commit, type PendingCommits, REASON_AT, settleByAnswer, TARGET_AT, takeCommit } from './commits.ts'
-import { COMPOSED, type ComposedScript, ENDS_PER_REMOVAL, FETCHES } from './composed-scripts.ts'
-import { candidatesArgument } from './fetch-steps.ts'
+import { replaceMoves } from '../../store/moves.ts'
+import { COMPOSED } from './composed-scripts.ts'
 import { timeTranslation } from './scripts-clock.ts'
 
 export interface ComposeOptions {
@@ -24,10 +19,10 @@ export interface ComposeOptions {
   /** How long ended tasks are kept. By default, this backend does not remove them. */
   readonly retention?: Retention | undefined
   /**
-   * The client that sends the scripts that fetch and end tasks, at less cost than BullMQ's own client (see {@link commandsOf}).
-   * Both clients must use the same connection.
+   * The connection that sends the script which fetches and ends tasks, at less cost than BullMQ's own client, which must use the same
+   * connection.
    */
-  readonly commands?: RedisClient | undefined
+  readonly commands?: Commander | undefined
   /** The tasks that the backend's Worker may fetch. By default, all tasks of the queue. */
   readonly candidates?: Candidates | undefined
   /** Called when a Worker that was waiting is about to fetch a task, before it sends anything. */
@@ -50,20 +45,8 @@ export const BLOCK_SECONDS = 3.4
  */
 const LATE_SECONDS = 0.5
 
-/** The arguments of Bullpen's steps, by name. */
-export type ExtraValues = Readonly<Record<string, string>>
-
-/** The index of the job's id among the keys and arguments of each script that takes extra arguments for one job. */
-export const ID_AT: ReadonlyMap<string, number> = new Map([
-  ['moveJobFromActiveToWait', 9],
-  ['moveToDelayed', 13],
-  ['retryJob', 14],
-])
-
 interface Composed {
-  /** The values for the next run of a script on a job. */
-  readonly forJob: Map<string, ExtraValues>
-  readonly commits: PendingCommits
+  readonly pending: PendingEnds
   /** See {@link prepareFetches}. */
   prepare: Prepare | undefined
 }
@@ -109,7 +92,7 @@ export function composeBackend(
   { now, retention = NO_LIMITS, commands, candidates, onWoken }: ComposeOptions,
 ): RedisQueueBackend {
   if (composed.has(backend)) return backend
-  const state: Composed = { forJob: new Map(), commits: new Map(), prepare: undefined }
+  const state: Composed = { pending: new Map(), prepare: undefined }
   composed.set(backend, state)
   Object.assign(backend, taskMethods(backend))
   // If the connection fails, BullMQ reports the error.
@@ -120,55 +103,20 @@ export function composeBackend(
   const exec = backend.execCommand.bind(backend)
   const waitForJob = backend.waitForJob.bind(backend)
 
-  const valuesForJob = (name: string, args: readonly unknown[]): ExtraValues => {
-    const idAt = state.forJob.size === 0 ? undefined : ID_AT.get(name)
-    if (idAt === undefined) return NONE
-    const key = keyOf(name, String(args[idAt]))
-    const found = state.forJob.get(key) ?? NONE
-    state.forJob.delete(key)
-    return found
-  }
-  let ends = 0
-  const removesOld = (): boolean => ++ends % ENDS_PER_REMOVAL === 0
-  /** Every end of a task takes this path, so the function allocates only what it sends. */
-  const pushExtras = (name: string, { extra }: ComposedScript, args: unknown[], commit: Commit | undefined): void => {
-    const values = valuesForJob(name, args)
-    const kept = name === 'moveToFinished' && removesOld() ? retention[endedStatus(args, commit)] : undefined
-    for (const each of extra) {
-      if (each === 'keptSince') args.push(kept?.ageMs === undefined ? '' : now() - kept.ageMs)
-      else if (each === 'keptCount') args.push(kept?.count ?? '')
-      else if (each === 'at') args.push(now())
-      else if (each === 'attempt') args.push(commit?.fencingToken ?? '')
-      else if (each === 'rule') args.push(commit?.rule ?? '')
-      else if (each === 'budget') args.push(commit?.budget ?? '')
-      else if (each === 'events') args.push(commit?.events ?? '')
-      else if (each === 'followUps') args.push(commit?.followUps ?? '')
-      else if (each === 'part') args.push(partOf(commit))
-      else if (each === 'fingerprint') args.push(fingerprintOf(args, commit))
-      else if (each === 'candidates') args.push(candidates === undefined ? '' : candidatesArgument(candidates.next()))
-      else args.push(values[each] ?? '')
-    }
-    args.push(base ?? baseOf(String(args[0])))
-    if (commit?.calls !== undefined) args.push(commit.calls)
-  }
+  replaceMoves(backend, {
+    ...{ now, toMachine: time.toMachine, retention, commands, candidates, pending: state.pending },
+    async prepare() {
+      if (state.prepare !== undefined) await state.prepare(await backend.client)
+    },
+  })
 
   backend.execCommand = (client, name, args: unknown[]) => {
     const script = COMPOSED.get(name)
     if (script === undefined) return exec(client, name, args)
-    // A Worker's first fetch is `moveToActive`, and an idle Worker sends nothing else. BullMQ never sends it in a transaction.
-    const preparing = name === 'moveToActive' ? state.prepare?.(client as RedisClient) : undefined
-    if (preparing !== undefined) return preparing.then(() => backend.execCommand(client, name, args))
-    const isTimed = time.toRedis(name, args)
-    const commit = takeCommit(state.commits, name, args)
-    pushExtras(name, script, args, commit)
-    // BullMQ never sends the scripts that fetch tasks in a transaction.
-    const sender = commands !== undefined && FETCHES.includes(name) ? commands : client
-    const answer = sender.runCommand(script.name, args)
-    // Every end of a task takes this path, so a commit's reply is translated where the commit is settled, instead of in another
-    // promise.
-    if (commit !== undefined)
-      return settleByAnswer(state.commits, commit, answer as Promise<unknown>, time.answerToMachine)
-    return isTimed && answer instanceof Promise ? answer.then(time.answerToMachine) : answer
+    time.toRedis(name, args)
+    for (const each of script.extra) args.push(each === 'at' ? now() : '')
+    args.push(base ?? baseOf(String(args[0])))
+    return client.runCommand(script.name, args)
   }
   const waitInBlocks = async (seconds: number) => {
     const blocks = Math.ceil(seconds / BLOCK_SECONDS)
@@ -199,47 +147,16 @@ function baseOf(key: string): string {
   return key.slice(0, key.lastIndexOf(':') + 1)
 }
 
-/**
- * Returns the part of the failed set to which this commit moves a task, or '' for a dead task. If there is no commit, BullMQ itself
- * has marked the job as failed, so the task is dead.
- */
-function partOf(commit: Commit | undefined): 'cancelled' | 'expired' | '' {
-  const verdict = commit?.verdict
-  return verdict === 'cancelled' || verdict === 'expired' ? verdict : ''
-}
-
-/** Returns the kind of error that makes the task dead, for `moveToFinished`, or '' if the task does not become dead. */
-function fingerprintOf(args: readonly unknown[], commit: Commit | undefined): string {
-  if (args[TARGET_AT] === 'completed' || partOf(commit) !== '') return ''
-  return encodeKind(commit?.kind ?? kindOfReason(String(args[REASON_AT])))
-}
-
-/** Returns the status that the task has after `moveToFinished`. */
-function endedStatus(args: readonly unknown[], commit: Commit | undefined): FinalStatus {
-  return args[TARGET_AT] === 'completed' ? 'completed' : partOf(commit) || 'dead'
-}
-
 const NO_LIMITS: Retention = Object.freeze({})
 
-const NONE: ExtraValues = Object.freeze({})
-
-/** Sets the extra arguments for this script's next run on this job. */
-export function setExtras(backend: object, script: string, id: string, values: ExtraValues): void {
-  composed.get(backend)?.forJob.set(keyOf(script, id), values)
-}
-
 /**
- * Settles this commit once Redis has replied to the next script that moves the job. Returns false if the backend is not composed,
+ * Carries out this end with the next move of the task, and settles it once Redis has replied. Returns false if the backend is not composed,
  * in which case the reply can't be seen.
  */
-export function expectCommit(backend: object, commit: Commit): boolean {
+export function expectEnd(backend: object, end: AttemptEnd): boolean {
   const state = composed.get(backend)
-  state?.commits.set(commit.id, commit)
+  state?.pending.set(end.id, end)
   return state !== undefined
-}
-
-function keyOf(script: string, id: string): string {
-  return `${script} ${id}`
 }
 
 const clientsWithScripts = new WeakSet<object>()

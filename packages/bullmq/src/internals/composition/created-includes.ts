@@ -1,14 +1,11 @@
 // The includes whose functions the changed texts of BullMQ's scripts call. Few tasks need them, and Redis would create them again in every
 // run of a script, so a script creates the functions of an include when it first needs one of them.
-import { ACTIVE_TASKS, CANDIDATES, GATES, LANES, TURNS } from '../../store/scripts.ts'
+import { ACTIVE_TASKS, LANES } from '../../store/scripts.ts'
 
 /** By the name of an include (../../store/lua/includes), its Lua, and the functions that the texts call. */
 const INCLUDES = {
   'active-tasks': [ACTIVE_TASKS, 'give_back'],
-  candidates: [CANDIDATES, 'start_candidate'],
-  gates: [GATES, 'gates'],
   lanes: [LANES, 'enter_lane'],
-  turns: [TURNS, 'start_next', 'give_back', 'limited'],
 } as const
 
 /**

@@ -10,6 +10,7 @@ import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { queueKeys } from '../../keys.ts'
 import { long, type SetupOptions, setup } from '../../setup.fixture.ts'
 import { composeBackend } from './backend.ts'
+import { REPLACED } from './composed-scripts.ts'
 import { TIME_AT } from './scripts-clock.ts'
 
 const HOUR = 3_600_000
@@ -17,8 +18,6 @@ const HOUR = 3_600_000
 const CLOSE_MS = 60_000
 /** BullMQ's scores: the time, with room for 4,096 jobs of the same millisecond. */
 const SCORE = 0x1000
-/** At least as many arguments as any script takes. */
-const ARGUMENTS = Array(23).fill('')
 
 /** Given by file: keys are counted in its name, arguments in its comment. */
 function scriptsWithTime(): ReadonlyMap<string, number> {
@@ -34,6 +33,7 @@ function scriptsWithTime(): ReadonlyMap<string, number> {
 
 it("every script of a pool that takes the time gets it at the position that BullMQ's own comment says", () => {
   const others = [
+    ...REPLACED,
     'addJobScheduler',
     'changeDelay',
     'cleanJobsInSet',
@@ -50,42 +50,46 @@ describe("times in answers are translated to the machine's clock", () => {
   const machineNow = 1_000_000_000_000
   const due = (offMs: number): number => machineNow + offMs + 500
 
-  /** A backend whose scripts and markers all answer the same. */
-  function backend(offMs: number, said: { readonly answer?: unknown; readonly score?: number }) {
+  /** A backend whose fetch and markers answer as given. */
+  function open(offMs: number, said: { readonly nextDue?: number; readonly score?: number }) {
     vi.spyOn(Date, 'now').mockReturnValue(machineNow)
     onTestFinished(() => void vi.restoreAllMocks())
+    const sent: unknown[][] = []
+    const client = {
+      defineCommand() {},
+      async runCommand(_: string, args: unknown[]) {
+        sent.push(args)
+        return [[], [[0, 0, 0, said.nextDue]]]
+      },
+    } as unknown as RedisClient
     const made = {
       toKey: () => 'bull:q:',
+      queue: { opts: {} },
+      client: Promise.resolve(client),
       connection: { client: new Promise(() => {}) },
       execCommand: () => Promise.reject(new Error('the script is not composed')),
       waitForJob: async () => (said.score === undefined ? null : { member: '0', score: said.score }),
-      // Only the methods of the backend that take or return times.
+      // Only the members of the backend that take or return times.
     } as unknown as RedisQueueBackend
-    const backend = composeBackend(made, { now: () => machineNow + offMs })
-    const client = { runCommand: async () => said.answer } as unknown as RedisClient
-    return {
-      run: (script: string) => backend.execCommand(client, script, [...ARGUMENTS]),
-      waitForJob: (seconds: number) => backend.waitForJob(seconds),
-    }
+    return { backend: composeBackend(made, { now: () => machineNow + offMs }), sent }
   }
 
   it.each([HOUR, -HOUR])('the next due job of a fetch, %i ms off', async (offMs) => {
-    const { run } = backend(offMs, { answer: [0, 0, 0, due(offMs)] })
-    expect(await run('moveToActive')).toEqual([0, 0, 0, due(0)])
+    const { backend, sent } = open(offMs, { nextDue: due(offMs) })
+    expect(await backend.moveToActive('token')).toEqual([null, 0, 0, due(0)])
+    expect(sent[0]?.slice(0, 3)).toEqual(['bull:q:wait', 'bull:q:', machineNow + offMs])
   })
 
   it.each([HOUR, -HOUR])('the marker of a delayed job, %i ms off', async (offMs) => {
-    const { waitForJob } = backend(offMs, { score: due(offMs) })
-    expect(await waitForJob(1)).toEqual({ member: '0', score: due(0) })
+    const { backend } = open(offMs, { score: due(offMs) })
+    expect(await backend.waitForJob(1)).toEqual({ member: '0', score: due(0) })
   })
 
   it('an answer without a due time stays as it is', async () => {
-    const none = backend(HOUR, { answer: [0, 0, 0, 0], score: 0 })
-    expect(await none.run('moveToActive')).toEqual([0, 0, 0, 0])
-    expect(await none.waitForJob(1)).toEqual({ member: '0', score: 0 })
-    const other = backend(HOUR, { answer: -1 })
-    expect(await other.run('moveToFinished')).toBe(-1)
-    expect(await other.waitForJob(1)).toBeNull()
+    const { backend } = open(HOUR, { nextDue: 0, score: 0 })
+    expect(await backend.moveToActive('token')).toEqual([null, 0, 0, 0])
+    expect(await backend.waitForJob(1)).toEqual({ member: '0', score: 0 })
+    expect(await open(HOUR, {}).backend.waitForJob(1)).toBeNull()
   })
 })
 

@@ -13,23 +13,13 @@
  * are due and when a retry or a snooze is due, or store when a job started or ended. Scripts that add a job use the job's own
  * timestamp.
  */
-export const TIME_AT: ReadonlyMap<string, number> = new Map([
-  ['moveToActive', 12],
-  ['moveToDelayed', 12],
-  ['moveToFinished', 15],
-  ['moveStalledJobsToWait', 11],
-  ['retryJob', 12],
-])
-/** The index, in a fetching script's reply, of the time at which the next delayed job is due. */
-const NEXT_DUE_AT = 3
+export const TIME_AT: ReadonlyMap<string, number> = new Map([['moveStalledJobsToWait', 11]])
 
 export interface TimeTranslation {
-  /** Replaces the time among a script's arguments. Returns whether the script depends on the time. */
-  toRedis(script: string, args: unknown[]): boolean
+  /** Replaces the time among a script's arguments. */
+  toRedis(script: string, args: unknown[]): void
   /** Translates a time that BullMQ compares with the machine's clock. */
   toMachine(time: number): number
-  /** Translates the time in a fetching script's reply. */
-  answerToMachine(answer: unknown): unknown
 }
 
 /** Creates a translation. `now` returns whole ms since 1970, by the clock that all of the queue's processes share. */
@@ -38,15 +28,9 @@ export function timeTranslation(now: () => number): TimeTranslation {
   return {
     toRedis(script, args) {
       const at = TIME_AT.get(script)
-      // BullMQ builds this array for a single call, so it can be changed in place, which avoids a copy for each job.
+      // BullMQ builds this array for a single call, so it can be changed in place.
       if (at !== undefined) args[at] = now()
-      return at !== undefined
     },
     toMachine,
-    answerToMachine(answer) {
-      const due = Array.isArray(answer) ? Number(answer[NEXT_DUE_AT] ?? 0) : 0
-      if (due > 0) (answer as unknown[])[NEXT_DUE_AT] = toMachine(due)
-      return answer
-    },
   }
 }

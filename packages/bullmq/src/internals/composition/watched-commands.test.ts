@@ -2,7 +2,7 @@
 // the calls are written. A new version of BullMQ that does one of these things in another way fails here.
 import { expect, it } from 'vitest'
 import { WATCHED, type WatchedCommand } from '../status/status-index.ts'
-import { bullmqScripts, COMPOSED, callOf, FETCHES } from './composed-scripts.ts'
+import { bullmqScripts, COMPOSED, callOf } from './composed-scripts.ts'
 
 /** Commands that change no sorted set and delete no key, as BullMQ writes them. */
 const OTHER_COMMANDS = [
@@ -16,7 +16,6 @@ const FINISHED = /^(["'])finishedOn\1$/
 
 /** Commands that could change a divided set, with the keys for which BullMQ uses them. None of these keys is a divided set. */
 const HARMLESS: Readonly<Record<string, readonly string[]>> = {
-  ZPOPMIN: ['priorityKey'],
   // The lists of waiting jobs, of which BullMQ once had two.
   RENAME: ['KEYS[1]'],
 }
@@ -33,8 +32,6 @@ const SINGLE_DELETIONS = [
   'parentPrefix .. "de:" .. parentAttributes[2]',
   'prefix .. "dn:" .. deduplicationId',
   'prefixKey .. "dn:" .. deduplicationId',
-  'priorityCounterKey',
-  'rateLimiterKey',
   'schedulerKey',
   'stalledKey',
 ]
@@ -107,20 +104,6 @@ it('BullMQ names `redis.call` rcall, so that every watched command is replaced i
   expect(left).toEqual([])
 })
 
-it('a job is fetched in three scripts, from wait with RPOPLPUSH or from prioritized with ZPOPMIN', () => {
-  const intoActive = calls.filter(({ args }) => args.includes('activeKey'))
-  const fetching = intoActive.filter(({ command }) => /PUSH/.test(command))
-  expect(unique(fetching.map(({ command, args }) => [literal(command), ...args].join(' ')))).toEqual([
-    'LPUSH activeKey prioritizedJob[1]',
-    'RPOPLPUSH waitKey activeKey',
-  ])
-  const popped = calls.filter(({ command }) => literal(command) === 'ZPOPMIN')
-  for (const found of [fetching, popped]) expect(unique(found.map(({ script }) => script))).toEqual(FETCHES.toSorted())
-  const texts = composed.filter(({ name }) => FETCHES.includes(name)).map(({ content }) => content)
-  // What was popped is what becomes active.
-  for (const text of texts) expect(text).toMatch(/local prioritizedJob = rcall\("ZPOPMIN", priorityKey\)/)
-})
-
 it('ZADD has a score and one member, and no options', () => {
   expect(of('ZADD').filter(({ args }) => args.length !== 3)).toEqual([])
   const scores = unique(of('ZADD').map(({ args }) => args[1])) as string[]
@@ -138,12 +121,6 @@ it('markerKey is always the marker, which gets one of two members', () => {
 
 it('ZREM has one member, or members that are no longer needed', () => {
   expect(of('ZREM').filter(({ args }) => args.length !== 2)).toEqual([])
-})
-
-it('the other removals from sorted sets have two limits', () => {
-  const ranges = [...of('ZREMRANGEBYSCORE'), ...of('ZREMRANGEBYRANK')]
-  expect(unique(ranges.map(({ args }) => args[0]))).toEqual(['targetSet'])
-  expect(ranges.filter(({ args }) => args.length !== 3)).toEqual([])
 })
 
 it('DEL deletes a job only together with its log, and no divided set', () => {
@@ -168,21 +145,6 @@ it('the data of a job is written only when it is added', () => {
   const isData = (arg: string): boolean => literal(arg) === 'data'
   const writes = calls.filter(({ command, args }) => /^["']H(M?SET|SETNX)["']$/.test(command) && args.some(isData))
   expect(unique(writes.map(({ command, args }) => `${literal(command)} ${args[0]}`))).toEqual(['HMSET jobIdKey'])
-})
-
-it('a job ends when it is added to the set of ended jobs that is the target, and then gets the field finishedOn', () => {
-  const sets = calls.filter(
-    ({ command, args }) => literal(command) === 'HSET' && args.some((arg) => FINISHED.test(arg)),
-  )
-  expect(sets).toEqual([
-    {
-      script: 'moveToFinished',
-      command: '"HSET"',
-      args: ['jobIdKey', 'ARGV[3]', 'ARGV[4]', '"finishedOn"', 'timestamp'],
-    },
-  ])
-  const text = bullmqScripts().find(({ name }) => name === 'moveToFinished')?.content ?? ''
-  expect(text).toMatch(/rcall\("ZADD", targetSet, timestamp, jobId\)\s+rcall\("HSET", jobIdKey, ARGV\[3\]/)
 })
 
 it('no job that has ended returns to its queue', () => {

@@ -9,11 +9,10 @@ import { programEnv } from '@bullpen/testing'
 import { eventually } from '@bullpen/testkit'
 import { expect, inject, it, onTestFinished } from 'vitest'
 import { throttleScript } from '../../store/scripts.ts'
-import { COMPOSED } from '../composition/composed-scripts.ts'
 import { idsInLanes } from '../turns/lane-scan.fixture.ts'
 import { violations } from './full-scan.fixture.ts'
 import { OPERATIONS } from './operations.fixture.ts'
-import { scriptProxy } from './script-proxy.fixture.ts'
+import { endAs, type Fault, scriptProxy } from './script-proxy.fixture.ts'
 import { QUEUE } from './worker.fixture.ts'
 import { openWorld, type World } from './world.fixture.ts'
 
@@ -21,43 +20,38 @@ const HOUR = 3_600_000
 
 interface Commit {
   readonly verdict: Verdict | 'released'
-  /** The scripts that carry the verdict out, in order. */
-  readonly scripts: readonly string[]
+  /** The calls of scripts that carry the verdict out, in order. */
+  readonly calls: readonly Pick<Fault, 'scripts' | 'argument'>[]
   readonly status: TaskStatus
 }
 
-const composed = (name: string): string => COMPOSED.get(name)?.lua ?? ''
-const finished = composed('moveToFinished')
-const delayed = composed('moveToDelayed')
-const waiting = composed('moveJobFromActiveToWait')
-
 const COMMITS: Readonly<Record<string, Commit>> = {
-  completed: { verdict: { kind: 'completed', output: { n: 1 } }, scripts: [finished], status: 'completed' },
-  dead: { verdict: { kind: 'dead' }, scripts: [finished], status: 'dead' },
-  cancelled: { verdict: { kind: 'cancelled' }, scripts: [finished], status: 'cancelled' },
-  expired: { verdict: { kind: 'expired' }, scripts: [finished], status: 'expired' },
-  'retried later': { verdict: { kind: 'retrying', delayMs: HOUR }, scripts: [delayed], status: 'retrying' },
-  'retried at once': { verdict: { kind: 'retrying', delayMs: 0 }, scripts: [composed('retryJob')], status: 'waiting' },
-  snoozed: { verdict: { kind: 'snoozed', delayMs: HOUR }, scripts: [delayed], status: 'scheduled' },
-  requeued: { verdict: { kind: 'requeued', throttleMs: undefined }, scripts: [waiting], status: 'waiting' },
+  completed: { verdict: { kind: 'completed', output: { n: 1 } }, calls: [endAs('completed')], status: 'completed' },
+  dead: { verdict: { kind: 'dead' }, calls: [endAs('dead')], status: 'dead' },
+  cancelled: { verdict: { kind: 'cancelled' }, calls: [endAs('cancelled')], status: 'cancelled' },
+  expired: { verdict: { kind: 'expired' }, calls: [endAs('expired')], status: 'expired' },
+  'retried later': { verdict: { kind: 'retrying', delayMs: HOUR }, calls: [endAs('retrying')], status: 'retrying' },
+  'retried at once': { verdict: { kind: 'retrying', delayMs: 0 }, calls: [endAs('retried')], status: 'waiting' },
+  snoozed: { verdict: { kind: 'snoozed', delayMs: HOUR }, calls: [endAs('scheduled')], status: 'scheduled' },
+  requeued: { verdict: { kind: 'requeued', throttleMs: undefined }, calls: [endAs('requeued')], status: 'waiting' },
   throttled: {
     verdict: { kind: 'requeued', throttleMs: 5 },
-    scripts: [throttleScript.lua, waiting],
+    calls: [{ scripts: [throttleScript.lua] }, endAs('requeued')],
     status: 'waiting',
   },
-  released: { verdict: 'released', scripts: [waiting], status: 'waiting' },
+  released: { verdict: 'released', calls: [endAs('released')], status: 'waiting' },
 }
 
-const CASES = Object.entries(COMMITS).flatMap(([name, { verdict, scripts, status }]) =>
-  scripts.flatMap((lua, step) =>
+const CASES = Object.entries(COMMITS).flatMap(([name, { verdict, calls, status }]) =>
+  calls.flatMap((call, step) =>
     (['before', 'after'] as const).map((when) => ({
       name,
       verdict,
       status,
-      lua,
+      call,
       when,
       step: step + 1,
-      of: scripts.length,
+      of: calls.length,
     })),
   ),
 )
@@ -94,10 +88,10 @@ async function behindProxy() {
 
 it.each(CASES)(
   'a task that is $name has one record and one status if the connection is lost $when script $step of $of',
-  async ({ verdict, status, lua, when }) => {
+  async ({ verdict, status, call, when }) => {
     const { proxy, faulty, check, task } = await behindProxy()
     const cut = Promise.withResolvers<void>()
-    proxy.arm({ scripts: [lua], when, onFault: cut.resolve })
+    proxy.arm({ ...call, when, onFault: cut.resolve })
     const ended = faulty.end(
       1,
       () => verdict,
@@ -116,7 +110,7 @@ it.each(CASES)(
 
 it.each(CASES)(
   'a task that is $name has one record and one status if its process dies $when script $step of $of',
-  async ({ verdict, status, lua, when, step, of }) => {
+  async ({ verdict, status, call, when, step, of }) => {
     const { proxy, faulty, beside, id, check, task } = await behindProxy()
     const died = Promise.withResolvers<void>()
     // Nothing is sent any more, as by a process that was killed.
@@ -124,7 +118,7 @@ it.each(CASES)(
       proxy.close()
       died.resolve()
     }
-    proxy.arm({ scripts: [lua], when, onFault: kill })
+    proxy.arm({ ...call, when, onFault: kill })
     void faulty.end(
       1,
       () => verdict,
@@ -178,15 +172,15 @@ it('a verdict that BullMQ does not carry out has no effect on a later end of the
 })
 
 const KILLS = [
-  { name: 'retried later', n: 0, scripts: [delayed], status: 'retrying' },
-  { name: 'dead', n: 1, scripts: [finished], status: 'dead' },
-  { name: 'snoozed', n: 2, scripts: [delayed], status: 'scheduled' },
-  { name: 'completed', n: 4, scripts: [finished], status: 'completed' },
+  { name: 'retried later', n: 0, call: endAs('retrying'), status: 'retrying' },
+  { name: 'dead', n: 1, call: endAs('dead'), status: 'dead' },
+  { name: 'snoozed', n: 2, call: endAs('scheduled'), status: 'scheduled' },
+  { name: 'completed', n: 4, call: endAs('completed'), status: 'completed' },
 ].flatMap((each) => (['before', 'after'] as const).map((when) => ({ ...each, when })))
 
 it.each(KILLS)(
   'a task that is $name has one record and one status if its worker is killed with SIGKILL $when the commit',
-  async ({ n, scripts, status, when }) => {
+  async ({ n, call, status, when }) => {
     const { proxy, beside, id, check, task, namespace } = await waitingBehindProxy(n)
     const { redis, keys } = beside
     const fixture = new URL('./worker.fixture.ts', import.meta.url).pathname
@@ -195,7 +189,7 @@ it.each(KILLS)(
       env: programEnv(),
     })
     onTestFinished(() => void child.kill('SIGKILL'))
-    proxy.arm({ scripts, when, onFault: () => void child.kill('SIGKILL') })
+    proxy.arm({ ...call, when, onFault: () => void child.kill('SIGKILL') })
     await once(child, 'exit')
     await check()
     if (when === 'before') {

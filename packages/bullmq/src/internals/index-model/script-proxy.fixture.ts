@@ -2,14 +2,24 @@
 // or after Redis has run it but before the client receives the reply.
 import { createHash } from 'node:crypto'
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
+import type { ScriptVerdict } from '../../store/attempt-end.ts'
+import { endAndStartScript } from '../../store/scripts.ts'
 
 export interface Fault {
   /** The texts of the scripts. */
   readonly scripts: readonly string[]
+  /** An argument that one of the scripts is sent with. */
+  readonly argument?: string
   readonly when: 'before' | 'after'
   /** Called once. What is under way on the connection is then dropped, and the connection is closed. */
   readonly onFault: () => void
 }
+
+/** The end of an attempt with this verdict (../../store/lua/includes/attempt-end.lua). */
+export const endAs = (verdict: ScriptVerdict): Pick<Fault, 'scripts' | 'argument'> => ({
+  scripts: [endAndStartScript.lua],
+  argument: verdict,
+})
 
 export interface ScriptProxy {
   readonly url: string
@@ -38,8 +48,11 @@ export async function scriptProxy(targetUrl: string): Promise<ScriptProxy> {
     client.on('data', (chunk) => {
       const found = fault
       sent = found === undefined ? Buffer.alloc(0) : Buffer.concat([sent, chunk])
-      const isScript = found?.scripts.some((lua) => sent.includes(sha(lua)) || sent.includes(lua))
-      if (found === undefined || !isScript) {
+      const isFound = found?.scripts.some((lua) => {
+        const at = [sent.indexOf(sha(lua)), sent.indexOf(lua)].find((index) => index >= 0)
+        return at !== undefined && (found.argument === undefined || sent.includes(`\r\n${found.argument}\r\n`, at))
+      })
+      if (found === undefined || !isFound) {
         upstream.write(chunk)
         return
       }

@@ -1,10 +1,9 @@
 // BullMQ's scripts can run inside Bullpen's: where their texts are, and what they answer. How they write to Redis is pinned in
 // ../composition/watched-commands.test.ts.
-import { ErrorCode, type Job } from 'bullmq'
+import { ErrorCode } from 'bullmq'
 import { Redis } from 'ioredis'
 import { describe, expect, inject, it, onTestFinished } from 'vitest'
 import { bullmqScripts, COMPOSED, REPLACED } from '../composition/composed-scripts.ts'
-import { plainBullmq } from './plain.fixture.ts'
 
 const runAsTheyAre = bullmqScripts().filter(
   ({ name }) => !COMPOSED.has(name) && !REPLACED.includes(name) && !name.startsWith('relay'),
@@ -20,7 +19,7 @@ describe("BullMQ's scripts", () => {
       expect(script).toEqual({ name: expect.any(String), keys: expect.any(Number), content: expect.any(String) })
     }
     expect([...COMPOSED.keys()]).toEqual(
-      expect.arrayContaining(['addStandardJob', 'moveToActive', 'moveToFinished', 'moveToDelayed', 'retryJob']),
+      expect.arrayContaining(['addStandardJob', 'moveToWaitingChildren', 'moveStalledJobsToWait']),
     )
   })
 
@@ -30,55 +29,6 @@ describe("BullMQ's scripts", () => {
     )
     // The counter of the rate limit is no job.
     expect(writes).toEqual(name === 'getRateLimitTtl' ? ['DEL'] : [])
-  })
-
-  it.each(['moveToDelayed', 'moveJobFromActiveToWait', 'moveToFinished', 'retryJob'] as const)(
-    '%s refuses with -6 if another process has the lock, with -2 if the lock is gone, and then has written nothing',
-    async (script) => {
-      const { queue, redis, keys, createWorker, fetch } = await plainBullmq()
-      await queue.add('x', {})
-      const job = await fetch(
-        createWorker(async () => {}),
-        'mine',
-      )
-      const { id = '' } = job
-      const backend = queue.getBackend()
-      const fieldsToUpdate = { failedReason: 'x', stacktrace: '["x"]' }
-      const move = (token: string): Promise<unknown> =>
-        ({
-          moveToDelayed: () => backend.moveToDelayed(id, Date.now(), 5, token, { fieldsToUpdate }),
-          moveJobFromActiveToWait: () => backend.moveJobFromActiveToWait(id, token),
-          moveToFinished: () => backend.moveToFailed(job, 'x', false, token, false, fieldsToUpdate),
-          retryJob: () => backend.retryJob(id, false, token, { fieldsToUpdate }),
-        })[script]()
-      const data = async () => ({
-        fields: await redis.hgetall(keys.job(id)),
-        active: await redis.lrange(keys.active, 0, -1),
-        events: await redis.xlen(keys.events),
-      })
-      const before = await data()
-      await expect(move('theirs')).rejects.toMatchObject({ code: -6 })
-      await redis.del(keys.lock(id))
-      await expect(move('mine')).rejects.toMatchObject({ code: -2 })
-      expect(await data()).toEqual(before)
-      await redis.del(keys.job(id))
-      await expect(move('mine')).rejects.toMatchObject({ code: -1 })
-    },
-  )
-
-  it('answer -3 if the job is not active, except moveJobFromActiveToWait, which then moves nothing', async () => {
-    const { queue, redis, keys, createWorker, fetch } = await plainBullmq()
-    const worker = createWorker(async () => {})
-    const fetchInactive = async (): Promise<Job> => {
-      await queue.add('x', {})
-      const job = await fetch(worker, 'mine')
-      await redis.lrem(keys.active, 1, job.id ?? '')
-      return job
-    }
-    await expect((await fetchInactive()).moveToCompleted(1, 'mine', false)).rejects.toMatchObject({ code: -3 })
-    await expect((await fetchInactive()).moveToDelayed(Date.now(), 'mine')).rejects.toMatchObject({ code: -3 })
-    await (await fetchInactive()).moveToWait('mine')
-    expect(await redis.exists(keys.wait)).toBe(0)
   })
 
   it('have these codes for what they refuse', () => {

@@ -67,7 +67,7 @@ describe('in a copy of BullMQ', () => {
     expect(messages(PINNED, pinned(await readInterior(copy)))).toEqual([
       `the text of BullMQ's script moveToDelayed has changed; look at ${reliantFiles('script', 'moveToDelayed').join(', ')}`,
     ])
-    expect(reliantFiles('script', 'moveToDelayed')).toContain('internals/composition/composed-scripts.ts')
+    expect(reliantFiles('script', 'moveToDelayed')).toContain('store/lua/end-and-start.lua')
   })
 
   it('an argument at another position is reported with both positions, and with the method that sends it', async () => {
@@ -80,7 +80,7 @@ describe('in a copy of BullMQ', () => {
     expect(messages(PINNED, pinned(await readInterior(copy)))).toEqual([
       'BullMQ sends other keys or arguments to moveJobFromActiveToWait, by position: 9: <id> → <token>; ' +
         `10: <token> → <id>; look at ${reliantFiles('script', 'moveJobFromActiveToWait').join(', ')}`,
-      'the text of RedisQueueBackend.moveJobFromActiveToWait has changed; look at processor.ts',
+      'the text of RedisQueueBackend.moveJobFromActiveToWait has changed; look at store/moves.ts, processor.ts',
     ])
   })
 

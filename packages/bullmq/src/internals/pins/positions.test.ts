@@ -4,9 +4,7 @@
 import { expect, it } from 'vitest'
 import { queueKeys } from '../../keys.ts'
 import type { Commander } from '../../scripts/script.ts'
-import { ID_AT } from '../composition/backend.ts'
-import { COMMIT_ID_AT, TARGET_AT } from '../composition/commits.ts'
-import { bullmqScripts, COMPOSED } from '../composition/composed-scripts.ts'
+import { COMPOSED } from '../composition/composed-scripts.ts'
 import { TIME_AT } from '../composition/scripts-clock.ts'
 import { requeueLostTasks } from '../stalled-check.ts'
 import { PINNED } from './pinned-table.fixture.ts'
@@ -24,44 +22,10 @@ function argv(script: string, number: number): (string | undefined)[] {
   return callsOf(script).map((args) => args[keys + number - 1])
 }
 
-it.each([...ID_AT, ...COMMIT_ID_AT])("%s has the job's id at position %i", (script, at) => {
-  expect(new Set(callsOf(script).map((args) => args[at]))).toEqual(new Set(['<id>']))
-})
-
 it.each([...TIME_AT])('%s has the time at position %i, and nowhere else', (script, at) => {
   for (const args of callsOf(script)) {
     expect(args.flatMap((arg, i) => (arg.includes('<now>') ? [i] : []))).toEqual([at])
   }
-})
-
-it('moveToFinished has the set that the job is moved to, also as its fifth argument, and the key of that set', () => {
-  const targets = callsOf('moveToFinished').map((args) => args[TARGET_AT])
-  expect(targets).toEqual(['completed', 'failed'])
-  expect(argv('moveToFinished', 5)).toEqual(targets)
-  expect(callsOf('moveToFinished').map((args) => args[10])).toEqual(targets.map((target) => `:${target}`))
-})
-
-it.each([
-  ['moveToFinished', 11, 9],
-  ['moveToDelayed', 4, 7],
-  ['retryJob', 3, 6],
-])("%s has the job's key at position %i, and the packed fields to store as argument %i", (script, keyAt, number) => {
-  expect(new Set(callsOf(script).map((args) => args[keyAt]))).toEqual(new Set([':<id>']))
-  expect(argv(script, number)).toContain('packed [field, <value>]')
-  expect(argv(script, number).filter((arg) => arg !== 'undefined' && arg !== 'packed [field, <value>]')).toEqual([])
-})
-
-it('the sixth argument of moveToDelayed says whether the move counts no attempt', () => {
-  expect(argv('moveToDelayed', 6)).toEqual(['1', '0'])
-})
-
-it('moveToDelayed has the token of the lock and the delay as its fourth and fifth arguments', () => {
-  expect(argv('moveToDelayed', 4)).toEqual(['<token>', '<token>'])
-  expect(argv('moveToDelayed', 5)).toEqual(['5', '5'])
-})
-
-it("moveJobFromActiveToWait has the job's key in its third argument", () => {
-  expect(argv('moveJobFromActiveToWait', 3)).toEqual([':<id>'])
 })
 
 it('an add has the id and the data of the job where Bullpen stores them', () => {
@@ -69,13 +33,6 @@ it('an add has the id and the data of the job where Bullpen stores them', () => 
     expect(argv(script, 1)).toEqual([expect.stringMatching(/^packed \[:, <id>, <name>, <added>, /)])
     expect(argv(script, 2)).toEqual(['<data>'])
   }
-})
-
-it('the end of a job adds the event completed or failed in this form', () => {
-  const text = bullmqScripts().find(({ name }) => name === 'moveToFinished')?.content ?? ''
-  expect(text.match(/rcall\("XADD"[^()]*ARGV\[5\][^()]*\)/g)).toEqual([
-    'rcall("XADD", eventStreamKey, "*", "event", ARGV[5], "jobId", jobId, ARGV[3], ARGV[4], "prev", "active")',
-  ])
 })
 
 it("the leader's stalled check sends the keys and arguments that BullMQ sends, with a key of its own for the last check", async () => {

@@ -7,13 +7,18 @@ const INDEX = 'internals/status/status-index.ts'
 const CLOCK = 'internals/composition/scripts-clock.ts'
 const BACKEND = 'internals/composition/backend.ts'
 const CONSUMER = 'internals/worker/consumer-worker.ts'
-const COMMITS = 'internals/composition/commits.ts'
-const QUARANTINE = 'internals/quarantine-steps.ts'
-const RESENT = 'internals/composition/resent-commit.ts'
-const CALLS = 'internals/composition/ended-calls.ts'
-const TURNS = 'internals/turns/turn-steps.ts'
+const MOVES = 'store/moves.ts'
 const OWN = 'store/backend.ts'
 const REMOVAL = 'store/lua/includes/job-removal.lua'
+const TURNS = 'internals/turns/turn-steps.ts'
+/** The scripts of ours in place of BullMQ's, and what they include. */
+const END_AND_START = [
+  'end-and-start',
+  'includes/attempt-end',
+  'includes/task-end',
+  'includes/task-return',
+  'includes/task-start',
+].map((name) => `store/lua/${name}.lua`)
 
 /** Scripts in addition to what holds for all of them: the status index follows each script that writes. */
 const BY_SCRIPT: Readonly<Record<string, readonly string[]>> = {
@@ -21,42 +26,17 @@ const BY_SCRIPT: Readonly<Record<string, readonly string[]>> = {
   addDelayedJob: [COMPOSED, 'internals/status/places.ts'],
   addPrioritizedJob: [COMPOSED, TURNS],
   addParentJob: [COMPOSED, TURNS],
-  moveToActive: [
-    QUARANTINE,
-    TURNS,
-    CLOCK,
-    'internals/throttle.lua',
-    'leader/survey-queue.lua',
-    'fleet/apply-settings.lua',
-  ],
+  moveToActive: [...END_AND_START, 'internals/throttle.lua', 'leader/survey-queue.lua', 'fleet/apply-settings.lua'],
   moveToFinished: [
-    COMPOSED,
-    CALLS,
-    QUARANTINE,
-    TURNS,
-    BACKEND,
-    COMMITS,
-    RESENT,
-    CLOCK,
+    ...END_AND_START,
     'internals/throttle.lua',
     'processor.ts',
     ...['end-without-run', 'flow-parent', 'deduplication', 'bullmq-metrics', 'remove-ended'].map(
       (name) => `store/lua/includes/${name}.lua`,
     ),
   ],
-  moveToDelayed: [
-    COMPOSED,
-    CALLS,
-    QUARANTINE,
-    TURNS,
-    COMMITS,
-    RESENT,
-    CLOCK,
-    'internals/status/places.ts',
-    'processor.ts',
-    'store/lua/includes/retry-budget.lua',
-  ],
-  moveJobFromActiveToWait: [COMPOSED, TURNS, BACKEND, COMMITS, RESENT, 'processor.ts'],
+  moveToDelayed: [...END_AND_START, 'internals/status/places.ts', 'processor.ts', 'store/lua/includes/delayed-set.lua'],
+  moveJobFromActiveToWait: [...END_AND_START, 'processor.ts'],
   moveStalledJobsToWait: [
     COMPOSED,
     TURNS,
@@ -65,7 +45,7 @@ const BY_SCRIPT: Readonly<Record<string, readonly string[]>> = {
     'store/lua/includes/attempt-records.lua',
     'queries/task-state.ts',
   ],
-  retryJob: [COMPOSED, CALLS, QUARANTINE, TURNS, COMMITS, RESENT, CLOCK],
+  retryJob: END_AND_START,
   reprocessJob: ['store/lua/retry-ended.lua', 'store/lua/includes/return-ended.lua', OWN],
   promote: ['store/lua/promote-task.lua', OWN],
   changeDelay: ['store/lua/change-delay.lua', OWN],
@@ -88,8 +68,8 @@ const BY_SCRIPT: Readonly<Record<string, readonly string[]>> = {
 const BY_METHOD: Readonly<Record<string, readonly string[]>> = {
   'RedisQueueBackend.execCommand': [BACKEND, CLOCK],
   'RedisQueueBackend.waitForJob': [BACKEND, CLOCK],
-  'RedisQueueBackend.moveToDelayed': ['processor.ts'],
-  'RedisQueueBackend.moveJobFromActiveToWait': ['processor.ts'],
+  'RedisQueueBackend.moveToDelayed': [MOVES, 'processor.ts'],
+  'RedisQueueBackend.moveJobFromActiveToWait': [MOVES, 'processor.ts'],
   'Worker.pause': [CONSUMER, 'consumer.ts', 'internals/worker/unattached-worker.ts'],
   'RedisQueueBackend.forQueue': ['internals/worker/unattached-worker.ts'],
   'RedisQueueBackend.addFlow': [BACKEND],

@@ -26,20 +26,16 @@ export type Part = (typeof PARTS)[keyof typeof PARTS][number]
 /**
  * The Lua functions that run in place of the watched commands. Each function takes the command's arguments.
  *
- * - ZADD: a task goes to the part that the script has chosen, to the part from which the script has taken it, or to the part that
- *   has it. If there is none, a delayed task with an attempt behind it is retrying, other delayed tasks are scheduled, and failed
- *   tasks are dead. BullMQ does not pass any options before the score.
+ * - ZADD: a task goes to the part from which the script has taken it, or to the part that has it. If there is none, a task with an
+ *   attempt behind it is retrying, and other tasks are scheduled. BullMQ's scripts add tasks to no other divided set, and do not pass any
+ *   options before the score.
  * - DEL: BullMQ deletes a job together with its log and its lists of children, and deletes nothing else in that way. A job that
  *   was enqueued recently is remembered, in case its add is sent again.
  */
 const MOVES = {
   ZADD: `function moves.ZADD(set, score, id, ...)
       local home, parts = divided(set)
-      if parts then
-        local part = part_of(set, home, parts, id)
-        call('ZADD', home .. part, score, id)
-        if part == '${PARTS.failed[0]}' and index.fingerprint then enter_fingerprint(home, id, score, index.fingerprint) end
-      end
+      if parts then call('ZADD', home .. part_of(set, home, parts, id), score, id) end
       return call('ZADD', set, score, id, ...)
     end`,
   ZREM: `function moves.ZREM(set, id, another, ...)
@@ -64,20 +60,6 @@ const MOVES = {
       end
       return call('ZREM', set, id)
     end`,
-  ZREMRANGEBYSCORE: `function moves.ZREMRANGEBYSCORE(set, min, max)
-      local home, parts = divided(set)
-      for _, part in ipairs(parts or {}) do call('ZREMRANGEBYSCORE', home .. part, min, max) end
-      return call('ZREMRANGEBYSCORE', set, min, max)
-    end`,
-  ZREMRANGEBYRANK: `function moves.ZREMRANGEBYRANK(set, first, last)
-      local home, parts = divided(set)
-      if parts then
-        for _, id in ipairs(call('ZRANGE', set, first, last)) do
-          for _, part in ipairs(parts) do call('ZREM', home .. part, id) end
-        end
-      end
-      return call('ZREMRANGEBYRANK', set, first, last)
-    end`,
   DEL: `function moves.DEL(key, logs, ...)
       local home = logs == key .. ':logs' and home_of(key)
       if home then
@@ -86,9 +68,7 @@ const MOVES = {
         leave_fingerprint(home, string.sub(key, #home + 1), fingerprint)
         if enqueued_at or call('EXISTS', key) == 1 then
           call('HINCRBY', home .. 'totals', 'removed', 1)
-          if not has_ended and (charge(home, key, -1) or index.follow_ups) then
-            moves.follow_end(home, string.sub(key, #home + 1), status_of_end(string.sub(key, #home + 1)) or 'removed')
-          end
+          if not has_ended and charge(home, key, -1) then write_outbox(home, string.sub(key, #home + 1), 'removed') end
         end
         if enqueued_at then
           local member = string.sub(key, #home + 1) .. ' ' .. (caller or '') .. (replaced and ' r' or '')
@@ -117,24 +97,17 @@ const NOTE_ADDED = `
  * A Lua function, `status_index(base)`, where `base` is the prefix of the queue's keys. The function returns a table:
  *
  * - `watch(command, key, ...)`: runs a watched command.
- * - `into[set] = part`: the part for tasks that are added to this set of the queue from now on; both are names without the base.
- * - `fingerprint`: set by a script that makes a task dead; see ./stored-kind.ts.
  * - `added`: the key of the last job that was added.
- * - `ending`: set to its arguments by the script that ends a task, in case a team's own Worker deletes the task in place of adding it
- *   to a set of ended tasks.
- * - `follow_ups`: set by the same script to the lines that the handler has added for a success, if there are any.
- * - `unkept`: the id of the task of a pipeline run that the script has just ended, if the task is not kept
- * (../../store/lua/includes/outbox.lua).
+ * - `charge(home, job, sign)`: see ../../store/lua/includes/task-charge.lua.
  *
- * Most of the watched commands concern a lock or the completed tasks. `watch` passes these commands on at once, and
- * creates the functions for the others only when it first needs one of them. Redis creates a script's functions again in every
- * run, and creating all of these functions for each completed task would cost 1 µs.
+ * Most of the watched commands concern a lock or a marker. `watch` passes these commands on at once, and creates the functions for the
+ * others only when it first needs one of them.
  */
 const STATUS_INDEX = `
 local function status_index(base)
   local call = redis.call
 ${TASK_CHARGE}
-  local index = { added = false, into = {}, fingerprint = false }
+  local index = { added = false, charge = charge }
 
   local function create_moves()
     local moves, was = {}, {}
@@ -153,36 +126,19 @@ ${Object.entries(PARTS)
   .join('\n')}
     end
 
-    -- The final status of the task that the script ends, or nil for any other task.
-    local function status_of_end(id)
-      local ending = index.ending
-      if not ending or ending[1] ~= id then return nil end
-      return ending[5] == 'completed' and 'completed' or index.into.failed or '${PARTS.failed[0]}'
-    end
-
     local function part_of(set, home, parts, id)
-      local isDelayed = parts[1] == '${PARTS.delayed[0]}'
-      local chosen = home == base and index.into[isDelayed and 'delayed' or 'failed'] or was[set .. id]
-      if chosen then return chosen end
+      if was[set .. id] then return was[set .. id] end
       if index.added == home .. id then return parts[1] end
       for _, part in ipairs(parts) do
         if call('ZSCORE', home .. part, id) then return part end
       end
-      if isDelayed and (tonumber(call('HGET', home .. id, 'atm') or '0') or 0) > 0 then return '${PARTS.delayed[1]}' end
+      if (tonumber(call('HGET', home .. id, 'atm') or '0') or 0) > 0 then return '${PARTS.delayed[1]}' end
       return parts[1]
     end
 
 ${REMOVED_TASKS}
 ${FINGERPRINTS}
 ${OUTBOX}
-    -- A script can also end the parent of a flow, to which neither the result nor the lines of the handler belong.
-    function moves.follow_end(home, id, status)
-      local ending = index.ending
-      local is_own = ending and ending[1] == id
-      local own = is_own and status == 'completed' and index.follow_ups or ''
-      if write_outbox(home, id, status, is_own and ending[4], own) then index.unkept = id end
-    end
-
     -- A task that leaves the failed set has no fingerprint until it is dead again.
     local function forget_error(home, id)
       local fingerprint = call('HGET', home .. id, 'fingerprint')
@@ -203,11 +159,6 @@ ${NOTE_ADDED}
     end
     if first == nil then return call(command, key) end
     local set = string.sub(key, -7)
-    -- The two sets of ended tasks are recognised by the last seven characters of their keys.
-    if command == 'ZADD' and (set == 'mpleted' or set == ':failed') and (charge(base, base .. ..., -1) or index.follow_ups) then
-      moves = moves or create_moves()
-      moves.follow_end(base, ..., set == 'mpleted' and 'completed' or index.into.failed or '${PARTS.failed[0]}')
-    end
     if command ~= 'DEL' and set ~= 'delayed' and set ~= ':failed' then return call(command, key, first, ...) end
     moves = moves or create_moves()
     return moves[command](key, first, ...)

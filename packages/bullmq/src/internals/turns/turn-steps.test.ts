@@ -1,21 +1,16 @@
 // What the lanes rely on in the texts of BullMQ's scripts: the forms of the commands by which a job starts or stops
 // waiting.
 import { expect, it } from 'vitest'
-import { bullmqScripts, COMPOSED, FETCHES } from '../composition/composed-scripts.ts'
-import { withFetch } from '../composition/fetch-steps.ts'
-import { withReturns } from '../quarantine-steps.ts'
+import { bullmqScripts, COMPOSED } from '../composition/composed-scripts.ts'
 import { withLanes, withLaneTimes, withLeaves } from './turn-steps.ts'
 
 const scripts = bullmqScripts().filter(({ name }) => COMPOSED.has(name))
 const unique = (values: readonly string[]): string[] => [...new Set(values)].toSorted()
-const found = (pattern: RegExp, text: (content: string) => string = (content) => content): string[] =>
-  unique(scripts.flatMap(({ content }) => [...text(content).matchAll(pattern)].map(([call]) => call)))
+const found = (pattern: RegExp): string[] =>
+  unique(scripts.flatMap(({ content }) => [...content.matchAll(pattern)].map(([call]) => call)))
 
-/** Pushes that add no job to the waiting list. The texts of promotions are changed in ../quarantine-steps.ts. */
+/** Pushes that add no job to the waiting list. */
 const OTHER_PUSHES = [
-  'rcall("LPUSH", activeKey, prioritizedJob[1])',
-  'rcall("LPUSH", dataPointsList, delta)',
-  'rcall("LPUSH", dataPointsList, unpack(points, from, to))',
   // The lines of a job's log.
   'rcall("RPUSH", KEYS[2], ARGV[2])',
   // The list of the jobs of a paused queue, which BullMQ does not use any more.
@@ -25,11 +20,7 @@ const OTHER_PUSHES = [
 const PUSH = /rcall\((?:pushCmd|["'][LR]PUSH["']), (?:[^()]|\([^()]*\))*\)/g
 
 it('BullMQ adds a job to a list by commands in these forms', () => {
-  expect(found(PUSH)).toEqual(
-    [...OTHER_PUSHES, 'rcall("LPUSH", targetKey, jobId)', 'rcall(pushCmd, targetKey, jobId)'].toSorted(),
-  )
-  const promotions = found(/local priority, returns, lane = [\s\S]*?if lane then/g, withReturns)
-  expect(promotions).toHaveLength(1)
+  expect(found(PUSH)).toEqual([...OTHER_PUSHES, 'rcall(pushCmd, targetKey, jobId)'].toSorted())
 })
 
 it('BullMQ adds a job to the prioritized set by a command in this form', () => {
@@ -38,9 +29,8 @@ it('BullMQ adds a job to the prioritized set by a command in this form', () => {
   ])
 })
 
-it('BullMQ counts the waiting jobs, and reports that there are none, in these forms', () => {
+it('BullMQ counts the waiting jobs in this form', () => {
   expect(found(/return waitCount \+ \w+/g)).toEqual(['return waitCount + prioritizedCount'])
-  expect(found(/rcall\("XADD", .*"drained"\)/g)).toEqual(['rcall("XADD", eventStreamKey, "*", "event", "drained")'])
 })
 
 it('the scripts that add a job do so in functions that then add the marker, and do nothing else', () => {
@@ -52,35 +42,19 @@ it('the scripts that add a job do so in functions that then add the marker, and 
   ])
 })
 
-it('BullMQ adds the marker when a job starts, in one place of each script that fetches', () => {
-  for (const name of FETCHES) {
-    const { content = '' } = scripts.find((each) => each.name === name) ?? {}
-    expect(content.match(/addBaseMarkerIfNeeded\(markerKey, false\)/g)).toHaveLength(1)
-    expect(withFetch(content)).toContain('if is_last_start then rcall("ZREM", markerKey, "0")')
-  }
-})
-
 it('each of these commands is preceded by a look at the lane', () => {
   for (const { name, content } of scripts) {
-    const changed = withLanes(withReturns(content))
+    const changed = withLanes(content)
     const lanes = changed.match(/include\('lanes'\)\.enter_lane\(/g) ?? []
-    const commands = content.match(/rcall\(pushCmd|rcall\("ZADD", prioritizedKey|rcall\("LPUSH", targetKey/g) ?? []
+    const commands = content.match(/rcall\(pushCmd|rcall\("ZADD", prioritizedKey/g) ?? []
     expect({ name, lanes: lanes.length }).toEqual({ name, lanes: commands.length })
   }
 })
 
-/**
- * The commands that remove a job from `active`, by script. BullMQ removes two old kinds of marker, too, which Bullpen
- * never adds.
- */
+/** The commands that remove a job from `active`, by script. BullMQ removes an old kind of marker, too, which Bullpen never adds. */
 const REMOVALS = {
-  moveJobFromActiveToWait: ['rcall("LREM", KEYS[1], 1, jobId)'],
   moveStalledJobsToWait: ['rcall("LREM", activeKey, 1, jobId)', 'rcall("LREM", activeKey, 1, jobId)'],
-  moveToActive: ['rcall("LREM", activeKey, 1, jobId)'],
-  moveToDelayed: ['rcall("LREM", activeKey, 1, jobId)', 'rcall("LREM", KEYS[2], -1, jobId)'],
-  moveToFinished: ['rcall("LREM", activeKey, 1, jobId)', 'rcall("LREM", KEYS[2], -1, jobId)'],
   moveToWaitingChildren: ['rcall("LREM", activeKey, -1, jobId)'],
-  retryJob: ['rcall("LREM", KEYS[1], -1, ARGV[4])'],
 }
 
 it('BullMQ removes a job from the active list by these commands', () => {
@@ -100,7 +74,7 @@ it('each job that BullMQ removes from the active list gives its place back', () 
     const places = changed.match(/\.give_back\(/g)?.length ?? 0
     return places === 0 ? [] : [[name, places] as const]
   })
-  const single = Object.keys(REMOVALS).filter((name) => name !== 'moveToActive')
+  const single = Object.keys(REMOVALS)
   expect(Object.fromEntries(gives)).toEqual(Object.fromEntries(single.map((name) => [name, 1])))
 })
 

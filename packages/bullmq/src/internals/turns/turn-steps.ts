@@ -1,10 +1,7 @@
 // Changes the texts of BullMQ's scripts, so that the tasks of a queue wait in lanes and take turns.
 //
 // - Where a text adds a task to `wait` or `prioritized`, a task with a lane goes to its lane instead (withLanes).
-// - Where a text takes the first task, it starts the next task of the lane whose turn it is (../composition/fetch-steps.ts).
-// - Where a text removes a task from `active`, the task gives its place back (withLeaves). By then, BullMQ has compared the lock, so a
-//   commit that is refused or sent twice gives nothing back. And the text has not fetched yet, so the script that ends a task can start
-//   the next task of the same key.
+// - Where a text removes a task from `active`, the task gives its place back (withLeaves).
 // - Where a text looks for the next delayed job, it also looks for the next time at which a lane may start a task (withLaneTimes).
 //
 // The texts call the functions of includes (../composition/created-includes.ts).
@@ -15,7 +12,6 @@
 const PUSH = 'rcall(pushCmd, targetKey, jobId)'
 const PRIORITIZE = 'rcall("ZADD", prioritizedKey, score, jobId)'
 const COUNT = 'return waitCount + prioritizedCount'
-const REPORT_DRAINED = 'rcall("XADD", eventStreamKey, "*", "event", "drained")'
 
 /**
  * Lua: the priority, and whether the task is the first one of its priority, in the score that BullMQ has given to it.
@@ -24,9 +20,8 @@ const PRIORITY = 'math.floor(score / 0x100000000)'
 const IS_FIRST = 'score % 0x100000000 == 0'
 
 /**
- * Returns a script's text, so that a task with a lane returns to its lane. A task is looked up by one
- * command, whether or not it has a lane. The promotion of due tasks already reads their fields
- * (../quarantine-steps.ts).
+ * Returns a script's text, so that a task with a lane returns to its lane. A task is looked up by one command, whether or not it has a
+ * lane.
  */
 export function withLanes(text: string): string {
   return text
@@ -43,30 +38,19 @@ export function withLanes(text: string): string {
   else ${PRIORITIZE} end`,
     )
     .replaceAll(COUNT, `return waitCount + prioritizedCount + call('EXISTS', base .. 'lanes')`)
-    .replaceAll(REPORT_DRAINED, `if call('EXISTS', base .. 'lanes') == 0 then ${REPORT_DRAINED} end`)
 }
 
 /** How BullMQ's scripts remove one job from `active`. */
-const MOVED =
-  /local (numRemovedElements|removed) = rcall\("LREM", (?:KEYS\[[12]\]|activeKey), -?1, (jobId|ARGV\[4\])\)/g
-/** What `moveToFinished` reads of a job before it removes the job from `active`. */
-const READ_AT_END = 'rcall("HMGET", jobIdKey, "parentKey", "parent", "deid")'
+const MOVED = /local (numRemovedElements|removed) = rcall\("LREM", activeKey, -?1, jobId\)/g
 
-/**
- * Returns the text of a script, so that each task that it removes from `active` gives back its place. `moveToFinished` reads the task's
- * lane with the other fields that BullMQ reads, and notes the queue's features for the fetch that follows. Other scripts read the lane with
- * one command.
- */
+/** Returns the text of a script, so that each task that it removes from `active` gives back its place. */
 export function withLeaves(text: string): string {
-  const isEnd = text.includes(READ_AT_END)
-  return text
-    .replace(READ_AT_END, READ_AT_END.replace('"deid"', '"deid", "lane"'))
-    .replace(MOVED, (line, count: string, id: string) => {
-      const lane = isEnd ? 'jobAttributes[4]' : `call('HGET', base .. ${id}, 'lane')`
-      return `${line}
-  local lane = ${count} > 0 and ${lane}
-  if lane then ${isEnd ? `features_at_end = include('turns')` : `include('active-tasks')`}.give_back(lane) end`
-    })
+  return text.replace(
+    MOVED,
+    (line, count: string) => `${line}
+  local lane = ${count} > 0 and call('HGET', base .. jobId, 'lane')
+  if lane then include('active-tasks').give_back(lane) end`,
+  )
 }
 
 /** How BullMQ reads the first delayed job. */

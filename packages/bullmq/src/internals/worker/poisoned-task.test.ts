@@ -11,8 +11,7 @@ import { prefixOf, queueKeys } from '../../keys.ts'
 import { runScript } from '../../scripts/script.ts'
 import { long, setup } from '../../setup.fixture.ts'
 import { noteSurvivalScript } from '../../store/scripts.ts'
-import { COMPOSED } from '../composition/composed-scripts.ts'
-import { scriptProxy } from '../index-model/script-proxy.fixture.ts'
+import { endAs, scriptProxy } from '../index-model/script-proxy.fixture.ts'
 
 async function stage({ keyLimits }: { readonly keyLimits?: PerConcurrencyKey } = {}) {
   const handled: number[] = []
@@ -122,8 +121,7 @@ it.each(['before', 'after'] as const)(
     const { poison, startPool, settled, about, proxy, enqueue, drain } = await stage()
     const id = await poison()
     const fault = Promise.withResolvers<TaskEvent[]>()
-    const scripts = [COMPOSED.get('moveToFinished')?.lua ?? '']
-    proxy.arm({ scripts, when, onFault: () => fault.resolve(about(id)) })
+    proxy.arm({ ...endAs('dead'), when, onFault: () => fault.resolve(about(id)) })
     await startPool(proxy.url)
     expect(await fault.promise).toEqual([])
     expect(await settled(id)).toMatchObject({ status: 'dead' })
@@ -140,7 +138,7 @@ it('the end of the task is not reported if Redis refuses it', async () => {
   const id = await poison()
   const stolen = Promise.withResolvers<void>()
   proxy.arm({
-    scripts: [COMPOSED.get('moveToFinished')?.lua ?? ''],
+    ...endAs('dead'),
     when: 'before',
     onFault: () => void redis.set(keys.lock(id), 'another owner').then(() => stolen.resolve()),
   })

@@ -6,7 +6,7 @@
 // again.
 import { BullpenError } from '@bullpen/contract'
 import { type Job, type RedisQueueBackend, WaitingError } from 'bullmq'
-import { composeBackend, isComposed, isRedisBackend, preparesFetches, setExtras } from '../composition/backend.ts'
+import { composeBackend, expectEnd, isComposed, isRedisBackend, preparesFetches } from '../composition/backend.ts'
 import { backendOf, workerOf } from './job-scripts.ts'
 
 /** Returns whether the job's Worker should have been passed to `attach` but was not. Only Workers on Redis need `attach`. */
@@ -46,7 +46,7 @@ async function release(job: Job, token: string): Promise<void> {
   // Its type is that of any backend, but its class is that of the Worker's backend.
   const sibling = backend.forQueue(job.queueName) as RedisQueueBackend
   composeBackend(sibling, { now: Date.now })
-  setExtras(sibling, 'moveJobFromActiveToWait', id, { uncount: '1' })
+  expectEnd(sibling, { id, verdict: 'released' })
   await sibling.moveJobFromActiveToWait(id, token)
 }
 

@@ -8,23 +8,14 @@
 --   to_head   whether it starts before the other tasks of the queue
 --   from      where it has waited before, or nil
 --- @include time
+--- @include delayed-set
 
-local JOB_DUE_STEP, JOB_PRIORITY_STEP = 0x1000, 0x100000000
+local JOB_PRIORITY_STEP = 0x100000000
 
--- BullMQ orders the jobs that are due at the same time by a counter in the lower bits of their scores.
 local function delay_job(home, id, due, part)
-  local least, most = due * JOB_DUE_STEP, (due + 1) * JOB_DUE_STEP - 1
-  local last = redis.call('ZREVRANGEBYSCORE', home .. 'delayed', whole(most), whole(least), 'WITHSCORES', 'LIMIT', 0, 1)
-  local score = whole(last[2] and math.min(last[2] + 1, most) or least)
-  redis.call('ZADD', home .. 'delayed', score, id)
-  if part then
-    redis.call('ZADD', home .. part, score, id)
-  end
+  enter_delayed(home, id, due, part)
   redis.call('XADD', home .. 'events', '*', 'event', 'delayed', 'jobId', id, 'delay', whole(due))
-  local next_due = math.floor(redis.call('ZRANGE', home .. 'delayed', 0, 0, 'WITHSCORES')[2] / JOB_DUE_STEP)
-  -- A lane may start a task before (blocked-lanes.lua).
-  local lane_time = redis.call('ZRANGE', home .. 'lane-times', 0, 0, 'WITHSCORES')[2]
-  redis.call('ZADD', home .. 'marker', whole(math.min(next_due, lane_time or next_due)), '1')
+  redis.call('ZADD', home .. 'marker', whole(next_due(home)), '1')
 end
 
 local function may_start_job(home)

@@ -84,7 +84,7 @@ local function end_task(task, place, status, ending)
     counts_metrics = has_metrics(base)
   end
   if counts_metrics then
-    count_failed(base, at)
+    count_ended(base, 'failed', at, MAX_MINUTES)
   end
   if task.events then
     add_end_event(task, status, ending.record)

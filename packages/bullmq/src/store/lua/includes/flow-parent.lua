@@ -1,10 +1,12 @@
--- What becomes of the parent in a BullMQ flow when one of its children ends without success.
+-- What the end of a child of a BullMQ flow means for its parent.
 --
--- report_to_parent(parent, child, reason, at)  applies the child's options to the parent. `parent` is the child's field of that name,
---                                              decoded, `child` is the child's key, and `at` is the time of its end, in ms since 1970
+-- report_to_parent(parent, child, reason, at)    for a child that is not completed. `parent` is the child's field of that name, decoded,
+--                                                `child` is the child's key, and `at` is the time of its end, in ms since 1970
+-- report_completed(parent_key, child, value, at) for a completed child: the parent finds its value among those of its children, and starts
+--                                                when it waits for no other child. `parent_key` is the child's field `parentKey`
 --
--- BullMQ stores these options of the child in its field `parent`. The first one that is set decides. If none is set, the parent keeps
--- waiting.
+-- BullMQ stores the options of a child with it. If it is not completed, the first one that is set decides, and without any of them, the
+-- parent waits on.
 --
 --   fpof  the parent starts at once, even if it is delayed, and fails because it has the field `defa`
 --   cpof  the parent starts at once, and finds the reason among those of its failed children
@@ -67,6 +69,17 @@ local function report_to_parent(parent, child, reason, at)
     redis.call('HSET', job .. ':failed', child, reason)
   end
   if parent.cpof or redis.call('EXISTS', job .. ':dependencies') == 0 then
+    resume_parent(home, id, at)
+  end
+end
+
+local function report_completed(parent_key, child, value, at)
+  if redis.call('SREM', parent_key .. ':dependencies', child) == 0 then
+    return
+  end
+  redis.call('HSET', parent_key .. ':processed', child, value)
+  if redis.call('EXISTS', parent_key .. ':dependencies') == 0 then
+    local home, id = string.match(parent_key, '^(.*:)(.*)$')
     resume_parent(home, id, at)
   end
 end

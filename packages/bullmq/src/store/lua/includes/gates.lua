@@ -18,7 +18,7 @@
 --
 -- define, set, remove           see breakers.lua
 -- admit(id, needs)              tells the breakers that a task with these needs has started
--- count_calls(id, calls)        counts the calls of an attempt of the task when it ends (internals/composition/ended-calls.ts)
+-- count_calls(id, calls)        counts the calls of an attempt of the task when it ends (attempt-end.lua)
 -- note(need)                    if the need is one of a service, adds the entry of this service, for which a lane has to wait
 -- note_closed(needs)            does so for the services of a task that a worker may start outside of its lane's turn. Otherwise, a breaker
 --                               would stay open if all workers of the queue were such workers

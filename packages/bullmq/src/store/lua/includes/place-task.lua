@@ -6,38 +6,19 @@
 --                                             before them. A task that belongs behind those in `wait` is kept for write_waiting
 -- write_waiting()                             writes the kept tasks to `wait`, and the marker that wakes a worker. It must be called after
 --                                             the others
--- add_bullmq_event(name, id, ...)             adds an event to BullMQ's stream, with further fields
 --
 -- `rare().enter_lane` is that of lanes.lua, which few scripts need.
 --- @include time
+--- @include queue-meta
+--- @include delayed-set
 
-local MAX_BULLMQ_EVENTS = '10000'
--- BullMQ orders the jobs that are due at the same time by a counter in the lower bits of their scores, and the jobs of a priority as well.
-local DELAYED_STEP, PRIORITY_STEP = 0x1000, 0x100000000
+-- BullMQ orders the jobs of a priority by a counter in the lower bits of their scores.
+local PRIORITY_STEP = 0x100000000
 
-local waiting, may_wake, has_delayed, queue_settings = {}, false, false, nil
-
-local function read_settings()
-  queue_settings = redis.call('HMGET', base .. 'meta', 'paused', 'concurrency', 'opts.maxLenEvents')
-  if not queue_settings[3] then
-    queue_settings[3] = MAX_BULLMQ_EVENTS
-    redis.call('HSET', base .. 'meta', 'opts.maxLenEvents', MAX_BULLMQ_EVENTS)
-  end
-end
-
-local function add_bullmq_event(name, id, ...)
-  if not queue_settings then
-    read_settings()
-  end
-  redis.call('XADD', base .. 'events', 'MAXLEN', '~', queue_settings[3], '*', 'event', name, 'jobId', id, ...)
-end
+local waiting, may_wake, has_delayed = {}, false, false
 
 local function delay_task(id, due, part)
-  local least, most = due * DELAYED_STEP, (due + 1) * DELAYED_STEP - 1
-  local last = redis.call('ZREVRANGEBYSCORE', base .. 'delayed', whole(most), whole(least), 'WITHSCORES', 'LIMIT', 0, 1)
-  local score = whole(last[2] and math.min(last[2] + 1, most) or least)
-  redis.call('ZADD', base .. 'delayed', score, id)
-  redis.call('ZADD', base .. part, score, id)
+  enter_delayed(base, id, due, part)
   has_delayed = true
 end
 
@@ -68,26 +49,15 @@ local function place_task(task)
   add_bullmq_event('waiting', id)
 end
 
-local function may_start()
-  if not queue_settings then
-    read_settings()
-  end
-  local paused, concurrency = queue_settings[1], queue_settings[2]
-  return not paused and not (concurrency and redis.call('LLEN', base .. 'active') >= tonumber(concurrency))
-end
-
 local function write_waiting()
   if #waiting > 0 then
     redis.call('LPUSH', base .. 'wait', unpack(waiting))
     waiting = {}
   end
-  if may_wake and may_start() then
+  if may_wake and is_open() then
     redis.call('ZADD', base .. 'marker', '0', '0')
   end
   if has_delayed then
-    local next_due = math.floor(redis.call('ZRANGE', base .. 'delayed', 0, 0, 'WITHSCORES')[2] / DELAYED_STEP)
-    -- A lane may start a task before (blocked-lanes.lua).
-    local lane_time = redis.call('ZRANGE', base .. 'lane-times', 0, 0, 'WITHSCORES')[2]
-    redis.call('ZADD', base .. 'marker', whole(math.min(next_due, lane_time or next_due)), '1')
+    redis.call('ZADD', base .. 'marker', whole(next_due(base)), '1')
   end
 end

@@ -12,8 +12,7 @@
 --- @include failed-set
 --- @include place-again
 --- @include task-charge
-
-local has_cancel_rules
+--- @include note-return
 
 -- If the end of the child was reported to the parent of its flow, makes the child one of the parent's dependencies again.
 local function return_to_parent(job, parent, set)
@@ -25,16 +24,6 @@ local function return_to_parent(job, parent, set)
     or set == 'failed' and redis.call('HDEL', parent .. ':failed', job) == 1
   if was_told then
     redis.call('SADD', parent .. ':dependencies', job)
-  end
-end
-
--- A pass that looks for tasks that match a cancel rule might miss this task, because the task moves (cancel/forget-rules.lua).
-local function note_return(id)
-  if has_cancel_rules == nil then
-    has_cancel_rules = redis.call('EXISTS', base .. 'cancel-rules') == 1
-  end
-  if has_cancel_rules then
-    redis.call('SADD', base .. 'cancel-returned', id)
   end
 end
 

@@ -8,9 +8,11 @@
 -- the API key for which the task is counted, if any. The hash `api-key-tasks` counts each key's charged tasks. Most tasks have no such field.
 local TASK_OVERHEAD_BYTES = 512
 
--- Returns the size of a stored task, and its field `atEnd`.
-local function stored_bytes_of(job)
-  local at_end = redis.call('HGET', job, 'atEnd')
+-- Returns the size of a stored task, and its field `atEnd`, which the caller may have read.
+local function stored_bytes_of(job, at_end)
+  if at_end == nil then
+    at_end = redis.call('HGET', job, 'atEnd')
+  end
   local bytes = redis.call('HSTRLEN', job, 'data') + TASK_OVERHEAD_BYTES
   if at_end and string.sub(at_end, 1, 1) == '+' then
     bytes = bytes + redis.call('HSTRLEN', job, 'followUps') + redis.call('HSTRLEN', job, 'compensations')
@@ -18,9 +20,11 @@ local function stored_bytes_of(job)
   return bytes, at_end
 end
 
--- Charges for a task if `sign` is 1, and refunds its charge if it is -1. Returns whether the end of the task may add to the outbox.
-local function charge(home, job, sign)
-  local bytes, at_end = stored_bytes_of(job)
+-- Charges for a task if `sign` is 1, and refunds its charge if it is -1. `at_end` is the task's field of that name, false if it has none,
+-- or nil if it has to be read. Returns whether the end of the task may add to the outbox.
+local function charge(home, job, sign, at_end)
+  local bytes
+  bytes, at_end = stored_bytes_of(job, at_end)
   redis.call('HINCRBY', home .. 'totals', 'bytes', sign * bytes)
   if not at_end then
     return false

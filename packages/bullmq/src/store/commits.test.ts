@@ -4,8 +4,8 @@ import { STREAM_START } from '@bullpen/engine/internal'
 import { eventually, faultProxy } from '@bullpen/testkit'
 import { Redis } from 'ioredis'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { queueKeys } from '../../keys.ts'
-import { long, type SetupOptions, setup, short } from '../../setup.fixture.ts'
+import { queueKeys } from '../keys.ts'
+import { long, type SetupOptions, setup, short } from '../setup.fixture.ts'
 
 /** Long enough that no lock expires while a test waits. */
 const LOCKS = { lockMs: 60_000, renewalMs: 20_000, stallCheckMs: 20_000 }

@@ -1,24 +1,9 @@
 // What the end of an attempt shows about services is counted once, in the script that ends the attempt, on a real Redis.
 import { DEFAULT_BREAKER } from '@bullpen/contract/internal'
 import { expect, it } from 'vitest'
-import { decodeBreaker, defineBreakers } from '../../breakers/stored-breaker.ts'
-import { runnerOn } from '../../scripts/script.ts'
-import { stage } from '../turns/stage.fixture.ts'
-import { bullmqScripts } from './composed-scripts.ts'
-import { withEndedCalls } from './ended-calls.ts'
-
-const ENDS = ['moveToFinished', 'moveToDelayed', 'retryJob']
-
-it('each script that ends an attempt counts its calls where the job leaves the active list', () => {
-  for (const { name, content } of bullmqScripts().filter(({ name }) => ENDS.includes(name))) {
-    const changed = withEndedCalls(content)
-    const at = changed.indexOf('gates()')
-    expect({ name, counts: changed.split('gates()').length - 1 }).toEqual({ name, counts: 1 })
-    expect(changed.slice(0, at)).toMatch(
-      /rcall\("LREM", KEYS\[[12]\], -1, \S+\)\s+if calls ~= '' and \w+ > 0 then include\('gates'\)\.$/,
-    )
-  }
-})
+import { decodeBreaker, defineBreakers } from '../breakers/stored-breaker.ts'
+import { stage } from '../internals/turns/stage.fixture.ts'
+import { runnerOn } from '../scripts/script.ts'
 
 async function stageWithCalls(minimumCalls: number) {
   const opened = await stage()

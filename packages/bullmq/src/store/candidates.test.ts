@@ -3,10 +3,8 @@ import { randomUUID } from 'node:crypto'
 import { type Job, Queue, Worker } from 'bullmq'
 import { Redis } from 'ioredis'
 import { expect, inject, it, onTestFinished } from 'vitest'
-import { prefixOf, queueKeys } from '../../keys.ts'
-import { backendFactory } from './backend.ts'
-import { bullmqScripts, FETCHES } from './composed-scripts.ts'
-import { withFetch } from './fetch-steps.ts'
+import { backendFactory } from '../internals/composition/backend.ts'
+import { prefixOf, queueKeys } from '../keys.ts'
 
 async function openQueue() {
   const namespace = `t-${randomUUID().slice(0, 12)}`
@@ -40,15 +38,6 @@ async function openQueue() {
     waiting: () => redis.lrange(keys.wait, 0, -1),
   }
 }
-
-it("the texts of BullMQ's scripts that fetch a job contain each of the two commands that are replaced once", () => {
-  const texts = bullmqScripts().filter(({ name }) => FETCHES.includes(name))
-  expect(texts).toHaveLength(3)
-  for (const { content } of texts) {
-    expect(withFetch(content).match(/if candidates ==/g)).toHaveLength(1)
-    expect(withFetch(content).match(/if candidates ~=/g)).toHaveLength(1)
-  }
-})
 
 it('candidates are taken in their order from the ends and the middle of the list, and no other task is', async () => {
   const { add, only, fetch, waiting } = await openQueue()

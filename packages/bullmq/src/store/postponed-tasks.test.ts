@@ -1,11 +1,9 @@
-// The steps that quarantine tasks, in BullMQ's own scripts.
+// Tasks that a worker had no place for keep their turn.
 import { eventually } from '@bullpen/testkit'
 import { Redis } from 'ioredis'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { queueKeys } from '../keys.ts'
 import { long, setup } from '../setup.fixture.ts'
-import { bullmqScripts } from './composition/composed-scripts.ts'
-import { withReturns } from './quarantine-steps.ts'
 
 /** Tasks whose handlers run until the test ends them. */
 async function stage() {
@@ -26,21 +24,6 @@ async function stage() {
 }
 
 describe('a promotion', () => {
-  it('of a due job has the same text in each of the four scripts that promote, and is changed in all of them', () => {
-    const promoting = bullmqScripts().filter(({ content }) => content.includes('promoteDelayedJobs('))
-    expect(promoting.map(({ name }) => name).sort()).toEqual([
-      'moveToActive',
-      'moveToDelayed',
-      'moveToFinished',
-      'retryJob',
-    ])
-    for (const { content } of promoting) {
-      const changed = withReturns(content)
-      expect(changed.match(/"HMGET", jobKey, "priority", "waits"/g)).toHaveLength(1)
-      expect(changed).not.toContain('rcall("LPUSH", targetKey, jobId)')
-    }
-  })
-
   it.each([0, 5])('of a task without a place puts it before the tasks of its priority %i', async (priority) => {
     const { enqueue, startPool, starts, open, redis, keys, settled } = await stage()
     const ids = []

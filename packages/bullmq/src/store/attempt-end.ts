@@ -1,0 +1,141 @@
+// What the script that ends an attempt is told (lua/includes/attempt-end.lua), and what its reply means.
+//
+// An end is settled, as either confirmed or refused, once Redis has replied to its script. If the connection is lost before the reply
+// arrives, ioredis sends the script again once it is connected, and BullMQ repeats a command that was rejected because of the connection.
+// Either of them may repeat a script that Redis has already run. The script then recognises what this attempt has stored, and confirms the
+// end (lua/includes/resent-end.lua). An end is therefore settled only once, however often it is sent.
+import type { CommitRefusal } from '@bullpen/contract'
+import type { ErrorKind, Random, ServiceCall, Survival, Verdict } from '@bullpen/engine/internal'
+
+/** What Bullpen knows about the end of an attempt beyond what BullMQ passes on. Whatever is missing does not apply. */
+export interface AttemptEnd {
+  /** The task's id. */
+  readonly id: string
+  /**
+   * A task that was `released` or `postponed` has not been started. A released one returns to the head of its queue, and a postponed one
+   * after a delay.
+   */
+  readonly verdict: Verdict['kind'] | 'released' | 'postponed'
+  readonly fencingToken?: number
+  /** The id of the cancel rule that ends the task. The end is counted in this rule's progress. */
+  readonly rule?: string | undefined
+  /** What applies the retry budget (../retry-budget/attempt-counts.ts). */
+  readonly budget?: string | undefined
+  /** The events that the script adds (lua/includes/task-events.lua). */
+  readonly events?: string | undefined
+  /** The lines of the follow-ups that the handler has added. */
+  readonly followUps?: string | undefined
+  /** What the attempt has shown about services. */
+  readonly calls?: string | undefined
+  /** The kind of error that makes the task dead. By default, it is determined from the failure's reason. */
+  readonly kind?: ErrorKind | undefined
+  /** What the attempt has shown about a quarantined task. */
+  readonly survival?: Survival
+  /** The stacks to store for a task that is requeued, which BullMQ does not pass on. */
+  readonly stacks?: string | undefined
+  /** Called once, when Redis has replied. `refusal` is the reason if the end was refused. */
+  readonly settled?: ((refusal?: CommitRefusal) => void) | undefined
+}
+
+/** The methods of BullMQ's backend that move a task out of the active ones, by what becomes of the task. */
+export type Move = 'completed' | 'failed' | 'delayed' | 'retried' | 'waiting'
+
+/** The moves that carry out each verdict. */
+const CARRIED_OUT_BY: Readonly<Record<AttemptEnd['verdict'], readonly Move[]>> = {
+  completed: ['completed'],
+  dead: ['failed'],
+  cancelled: ['failed'],
+  expired: ['failed'],
+  retrying: ['delayed', 'retried'],
+  snoozed: ['delayed'],
+  postponed: ['delayed'],
+  requeued: ['waiting'],
+  released: ['waiting'],
+  lost: [],
+}
+
+/** BullMQ's error codes. */
+const REFUSALS: ReadonlyMap<number, CommitRefusal> = new Map<number, CommitRefusal>([
+  [-1, 'task_removed'],
+  [-2, 'lock_lost'],
+  [-3, 'not_active'],
+  [-4, 'has_children'],
+  [-6, 'lock_taken'],
+  [-9, 'has_children'],
+])
+
+/** One backend's ends, by task id, whose script has not been sent or must be sent again. */
+export type PendingEnds = Map<string, AttemptEnd>
+
+/**
+ * Removes and returns the end that this move of the task carries out, if any. If BullMQ moves the task in another way, the end is refused.
+ */
+export function takeEnd(pending: PendingEnds, id: string, move: Move): AttemptEnd | undefined {
+  const end = pending.size === 0 ? undefined : pending.get(id)
+  if (end === undefined) return undefined
+  pending.delete(id)
+  if (CARRIED_OUT_BY[end.verdict].includes(move)) return end
+  end.settled?.('overridden')
+  return undefined
+}
+
+/** Settles an end for which the script has replied this code. */
+export function settle({ settled }: AttemptEnd, code: number): void {
+  if (code < 0) settled?.(REFUSALS.get(code) ?? 'store_error')
+  else settled?.()
+}
+
+/** After an error, settles the end if Redis has replied. Otherwise, the end is pending again. */
+export function settleByError(pending: PendingEnds, end: AttemptEnd, error: unknown): void {
+  if (error instanceof Error && error.name === 'ReplyError') end.settled?.('store_error')
+  else if (!pending.has(end.id)) pending.set(end.id, end)
+}
+
+/** Encodes what an attempt has shown about services. */
+export function encodeCalls(calls: readonly ServiceCall[], random: Random): string {
+  return JSON.stringify(calls.map(({ service, failed, slow }) => [service, failed, slow, random()]))
+}
+
+/** How the script is told what becomes of a task. */
+export type ScriptVerdict =
+  | ('completed' | 'dead' | 'cancelled' | 'expired')
+  | ('retrying' | 'scheduled' | 'postponed')
+  | ('retried' | 'requeued' | 'released')
+
+/** An argument of the script. */
+export type Value = string | number
+
+export interface ScriptEnd {
+  readonly id: string
+  /** The token of the task's lock. '0' stands for no lock. */
+  readonly token: string
+  readonly verdict: ScriptVerdict
+  readonly value: Value
+  readonly end: AttemptEnd | undefined
+  /** Further names and values that the verdict has. */
+  readonly more: Value[]
+  /** Fields to store with the task. */
+  readonly fields: Readonly<Record<string, unknown>> | undefined
+}
+
+/** Every end of a task takes this path, so the function allocates little more than what it returns. */
+export function endArguments({ id, token, verdict, value, end, more, fields }: ScriptEnd): Value[] {
+  if (end !== undefined) {
+    const { rule, budget, events, followUps, calls, survival } = end
+    if (rule) more.push('rule', rule)
+    if (budget) more.push('budget', budget)
+    if (events) more.push('events', events)
+    if (followUps) more.push('followUps', followUps)
+    if (calls) more.push('calls', calls)
+    if (survival) more.push('survival', survival)
+  }
+  const stored: Value[] = []
+  for (const [name, each] of Object.entries(fields ?? NO_FIELDS)) {
+    if (each !== undefined) stored.push(name, each as Value)
+  }
+  if (end?.stacks !== undefined) stored.push('stacktrace', end.stacks)
+  const counted = [id, token, verdict, value, end?.fencingToken ?? '', more.length / 2]
+  return [...counted, ...more, stored.length / 2, ...stored]
+}
+
+const NO_FIELDS: Readonly<Record<string, unknown>> = Object.freeze({})

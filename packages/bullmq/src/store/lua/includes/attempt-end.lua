@@ -1,0 +1,113 @@
+-- Ends an attempt: refuses the end or carries out its verdict.
+--
+-- The arguments of an end are the task's id, the token of its lock ('0' if it has none), the verdict, the verdict's value, the fencing
+-- token of the attempt ('' if it is not known), how many of the following it has, each of which is a name and a value, and then, counted in
+-- the same way, fields that are stored with the task:
+--
+--   calls    what the attempt has shown about services, as JSON (gates.lua)
+--   events   the events of the attempt (task-events.lua)
+--   budget   see retry-budget.lua
+--   ...      what only some verdicts have (rare-ends.lua, task-return.lua)
+--
+--   verdict                            value          the task
+--   completed                          the result     has ended
+--   dead, cancelled, expired           the reason     has ended
+--   retrying                           a delay in ms  is delayed. The attempt counts
+--   scheduled                          a delay in ms  is delayed
+--   postponed                          a delay in ms  is delayed, because its worker has no place for it. Its start does not count
+--   retried                            'head' or ''   waits again, behind the others or before them. The attempt counts
+--   requeued                           ''             waits again, before the others
+--   released                           ''             waits again, before the others. Its start does not count
+--
+-- read_end(at)         returns the end whose arguments begin at this position, and the position after them
+-- end_attempt(ending)  returns the reply, and whether the end was carried out now
+--
+-- An end is refused with BullMQ's codes: -1 if the task does not exist, -2 if its lock is gone, -3 if it is not active, -4 if it has children
+-- that have not ended, -6 if another attempt has the lock, and -9 if one of its children has failed. By then, nothing has been written.
+--
+-- If the reply is lost, the end is sent again. The lock is gone by then, but what the attempt has stored shows that it has ended: the reply
+-- is 0.
+--- @include task-end
+
+-- Redis takes longer to make room for the fields of a table one after the other.
+local function read_end(at)
+  local id = ARGV[at]
+  local ending = {
+    id = id,
+    job = base .. id,
+    token = ARGV[at + 1],
+    verdict = ARGV[at + 2],
+    value = ARGV[at + 3],
+    attempt = ARGV[at + 4],
+    attempts = 0,
+    at_end = false,
+    lane = false,
+    priority = 0,
+    deferred = false,
+    deduplication = false,
+    parent_key = false,
+    parent = false,
+  }
+  local first = at + 6
+  local last = first + 2 * tonumber(ARGV[first - 1])
+  for i = first, last - 1, 2 do
+    ending[ARGV[i]] = ARGV[i + 1]
+  end
+  first = last + 1
+  last = first + 2 * tonumber(ARGV[first - 1])
+  if last > first then
+    ending.fields = { unpack(ARGV, first, last - 1) }
+  end
+  return ending, last
+end
+
+-- Reads the task. Returns the code with which the end is refused, 0 if it has been stored before, or nil.
+local function refusal_of(ending)
+  local job, token = ending.job, ending.token
+  local name, attempts, at_end, lane, priority, deferred, deduplication, parent_key, parent =
+    unpack(redis.call('HMGET', job, 'name', 'atm', 'atEnd', 'lane', 'priority', 'defa', 'deid', 'parentKey', 'parent'))
+  if not name and redis.call('EXISTS', job) == 0 then
+    return rare('resent').was_removed(ending) and 0 or -1
+  end
+  ending.attempts, ending.at_end, ending.lane = tonumber(attempts or '0'), at_end, lane
+  ending.priority, ending.deferred, ending.deduplication = tonumber(priority or '0') or 0, deferred, deduplication
+  ending.parent_key, ending.parent = parent_key, parent
+  if ending.verdict == 'completed' and redis.call('EXISTS', job .. ':dependencies', job .. ':unsuccessful') > 0 then
+    return redis.call('EXISTS', job .. ':dependencies') == 1 and -4 or -9
+  end
+  local owner = token ~= '0' and redis.call('GET', job .. ':lock')
+  if token ~= '0' and owner ~= token then
+    return rare('resent').was_stored(ending) and 0 or owner and -6 or -2
+  end
+  return nil
+end
+
+local function end_attempt(ending)
+  local id, verdict = ending.id, ending.verdict
+  local refusal = refusal_of(ending)
+  if refusal then
+    return refusal, false
+  end
+  local is_end = verdict == 'completed' or verdict == 'dead' or verdict == 'cancelled' or verdict == 'expired'
+  if is_end and (ending.parent or ending.deduplication) then
+    rare('ends').decode_end(ending)
+  end
+  if redis.call('LREM', base .. 'active', '-1', id) == 0 then
+    return -3, false
+  end
+  if ending.token ~= '0' then
+    redis.call('DEL', ending.job .. ':lock')
+    redis.call('SREM', base .. 'stalled', id)
+  end
+  if ending.lane then
+    features = rare('turns').give_back(ending.lane)
+  end
+  if ending.calls then
+    rare('calls').gates().count_calls(id, ending.calls)
+  end
+  if is_end then
+    end_task(ending)
+    return 0, true
+  end
+  return rare('returns').put_back(ending), true
+end

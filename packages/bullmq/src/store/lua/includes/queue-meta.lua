@@ -1,0 +1,29 @@
+-- What BullMQ keeps of a queue in its hash `meta`, and its stream of events. `base` is the prefix of the queue's keys.
+--
+-- queue_meta(is_changed)           the fields `paused`, `concurrency`, `max`, `duration` and `opts.maxLenEvents`, in this order, each false
+--                                  if it is not set. They are read once, and again after a change
+-- is_open()                        whether tasks may start: the queue is not paused, and has fewer active tasks than it may have
+-- add_bullmq_event(name, id, ...)  adds an event, with further fields
+local stored_meta
+
+local function queue_meta(is_changed)
+  if not stored_meta or is_changed then
+    stored_meta = redis.call('HMGET', base .. 'meta', 'paused', 'concurrency', 'max', 'duration', 'opts.maxLenEvents')
+  end
+  return stored_meta
+end
+
+local function is_open()
+  local found = queue_meta()
+  local concurrency = found[2]
+  return not found[1] and not (concurrency and redis.call('LLEN', base .. 'active') >= tonumber(concurrency))
+end
+
+local function add_bullmq_event(name, id, ...)
+  local found = queue_meta()
+  if not found[5] then
+    found[5] = '10000'
+    redis.call('HSET', base .. 'meta', 'opts.maxLenEvents', found[5])
+  end
+  redis.call('XADD', base .. 'events', 'MAXLEN', '~', found[5], '*', 'event', name, 'jobId', id, ...)
+end

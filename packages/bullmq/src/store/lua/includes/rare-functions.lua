@@ -1,0 +1,81 @@
+-- rare(group) returns the functions of one group, which few tasks need, and creates them first: creating all of them would cost Redis more
+-- than the end and the start of a plain task.
+--
+--   turns       lanes and limits (turns.lua)       returns   tasks that go back to a place where they wait (task-return.lua)
+--   candidates  see candidates.lua                 budget    see retry-budget.lua
+--   lanes       see lanes.lua                      events    see task-events.lua
+--   calls       see gates.lua                      metrics   see bullmq-metrics.lua
+--   rate        see start-rate.lua                 resent    see resent-end.lua
+--   ends        see rare-ends.lua                  idle      see idle-queue.lua
+--   outbox      see outbox.lua
+--
+-- promote_due() lets the tasks whose time has come wait for their start
+
+local rare
+
+local function promote_due()
+  -- The scores of the tasks that are due at the latest now (delayed-set.lua).
+  local last = string.format('%.0f', (now + 1) * 0x1000 - 1)
+  local due = redis.call('ZRANGEBYSCORE', base .. 'delayed', '0', last, 'LIMIT', '0', '1000')
+  if #due > 0 then
+    rare('returns').promote(due)
+  end
+end
+
+local created = {}
+
+function rare(group)
+  local functions = created[group]
+  if functions then
+    return functions
+  end
+  if group == 'turns' then
+    --- @include turns
+    functions = { give_back = give_back, start_next = start_next, limited = limited }
+  elseif group == 'candidates' then
+    --- @include candidates
+    functions = { start_candidate = start_candidate }
+  elseif group == 'lanes' then
+    --- @include lanes
+    functions = { enter_lane = enter_lane }
+  elseif group == 'calls' then
+    --- @include gates
+    functions = { gates = gates }
+  elseif group == 'ends' then
+    --- @include rare-ends
+    functions = {
+      decode_end = decode_end,
+      tell_others = tell_others,
+      store_end = store_end,
+      note_exhausted = note_exhausted,
+      remove_old = remove_old,
+      remove_unkept = remove_unkept,
+    }
+  elseif group == 'returns' then
+    --- @include task-return
+    functions = { put_back = put_back, promote = promote }
+  elseif group == 'outbox' then
+    --- @include outbox
+    functions = { write_outbox = write_outbox }
+  elseif group == 'budget' then
+    --- @include retry-budget
+    functions = { admit_retry = admit_retry, end_retry = end_retry }
+  elseif group == 'events' then
+    --- @include task-events
+    functions = { add_task_events = add_task_events }
+  elseif group == 'metrics' then
+    --- @include bullmq-metrics
+    functions = { count_ended = count_ended }
+  elseif group == 'rate' then
+    --- @include start-rate
+    functions = { limited_ms = limited_ms, count_start = count_start }
+  elseif group == 'idle' then
+    --- @include idle-queue
+    functions = { next_due = next_due, wake_when_due = wake_when_due, note_drained = note_drained }
+  else
+    --- @include resent-end
+    functions = { was_stored = was_stored, was_removed = was_removed }
+  end
+  created[group] = functions
+  return functions
+end

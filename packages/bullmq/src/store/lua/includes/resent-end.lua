@@ -1,0 +1,39 @@
+-- Recognises the end of an attempt that is sent again because its reply was lost. The lock is gone by then, or another attempt has it. What
+-- the attempt has stored shows whether its first end was carried out.
+--
+-- was_stored(ending)   whether the task has what this attempt stores, whatever has happened to the task since
+-- was_removed(ending)  whether the task was deleted by the script that ended this attempt, which Redis remembers for a short time
+--
+-- An attempt record is the first line of its stack, and no two records are equal, because they contain the times, the worker and the
+-- fencing token. There is no record of the last attempt of a completed task, and none for a task that BullMQ has failed without starting it
+-- again. Such a task has ended if it is in the set to which the end moves it, and has not been started since.
+--- @include decode-json
+
+local function record_in(fields)
+  for i = 1, #fields, 2 do
+    if fields[i] == 'stacktrace' then
+      local stacks = decode_json(fields[i + 1])
+      local newest = type(stacks) == 'table' and stacks[#stacks]
+      return type(newest) == 'string' and string.sub(newest, 1, 1) == '{' and newest or nil
+    end
+  end
+end
+
+local function was_stored(ending)
+  local id, job, verdict, attempt = ending.id, ending.job, ending.verdict, ending.attempt
+  local record = record_in(ending.fields or {})
+  if record then
+    for _, stack in ipairs(decode_json(redis.call('HGET', job, 'stacktrace') or '[]')) do
+      if stack == record then
+        return true
+      end
+    end
+    return false
+  end
+  local may_have_ended = attempt ~= '' and (verdict == 'completed' or verdict == 'dead')
+  return may_have_ended and redis.call('ZSCORE', base .. verdict, id) and redis.call('HGET', job, 'ats') == attempt
+end
+
+local function was_removed(ending)
+  return ending.attempt ~= '' and redis.call('ZSCORE', base .. 'recently-removed', ending.id .. ' e' .. ending.attempt)
+end

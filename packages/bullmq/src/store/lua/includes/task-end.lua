@@ -1,0 +1,52 @@
+-- end_task(ending) ends a task that has left the active ones: it is completed, dead, cancelled or expired (attempt-end.lua). What follows for
+-- the metrics and the event stream is what follows in BullMQ. Whatever few tasks have is in rare-ends.lua.
+--- @include task-charge
+--- @include queue-meta
+
+local function end_task(ending)
+  local id, job, status, value = ending.id, ending.job, ending.verdict, ending.value
+  local is_completed, is_unkept, attempts = status == 'completed', false, ending.attempts + 1
+  local set, result = 'failed', 'failedReason'
+  if is_completed then
+    set, result = 'completed', 'returnvalue'
+  end
+  has_ended = true
+  if ending.deduplication or ending.parent_key then
+    rare('ends').tell_others(ending)
+  end
+  local follow_ups = is_completed and ending.followUps
+  if charge(base, job, -1, ending.at_end) or follow_ups then
+    is_unkept = rare('outbox').write_outbox(base, id, status, value, follow_ups or '')
+    -- A full outbox closes the queue.
+    queue_meta(true)
+  end
+  if is_completed and not ending.fields and not ending.keepCount and not ending.keepAge then
+    redis.call('HSET', job, 'atm', attempts, 'returnvalue', value, 'finishedOn', time)
+    redis.call('ZADD', base .. 'completed', time, id)
+  else
+    rare('ends').store_end(ending, set, result, attempts)
+  end
+  -- BullMQ's stream would keep what a task of a run has passed on. BullMQ parses the result as JSON.
+  add_bullmq_event(set, id, result, is_unkept and is_completed and 'null' or value, 'prev', 'active')
+  if not is_completed and attempts >= tonumber(ending.maxAttempts) then
+    rare('ends').note_exhausted(id, attempts)
+  end
+  if ending.metrics then
+    rare('metrics').count_ended(base, set, now, tonumber(ending.metrics))
+  end
+  if ending.rule and status == 'cancelled' then
+    redis.call('HINCRBY', base .. 'cancel-progress:' .. ending.rule, 'ended', '1')
+  end
+  if ending.keptSince or ending.keptCount then
+    rare('ends').remove_old(ending)
+  end
+  if ending.budget then
+    rare('budget').end_retry(ending.budget, now, is_completed)
+  end
+  if ending.events then
+    rare('events').add_task_events(base, id, ending.events)
+  end
+  if is_unkept then
+    rare('ends').remove_unkept(ending)
+  end
+end

@@ -1,0 +1,142 @@
+-- Puts tasks back to where they wait: those whose attempt has not ended them, and those whose time has come.
+--
+-- Some ends have `survival` (attempt-end.lua), which is what the attempt shows about a quarantined task: 'lived' ends its quarantine, and
+-- 'died' is one more death of its process.
+--
+-- put_back(ending)  delays a task that has left the active ones, or lets it wait again, as its verdict says. Returns how long the queue's
+--                   rate limit still holds up a task that was not retried, in ms
+-- promote(ids)      lets these delayed tasks wait for their start
+--
+-- A task that a worker has no place for is in the delayed set for a few seconds, so that no worker fetches it. Its field `waits` lets it
+-- return before the other tasks, so that it keeps its turn, and the set `postponed` tells a light drain that it must wait for the task
+-- (queries/count-remaining.lua).
+--- @include time
+--- @include delayed-set
+--- @include note-return
+
+local PLACED_STEP, KEEP_POSTPONED_MS = 0x100000000, 60000
+local COUNTED = { retrying = true, retried = true }
+
+local function place(id, lane, priority, to_head)
+  if lane then
+    rare('lanes').enter_lane(lane, id, priority, to_head)
+  elseif priority > 0 then
+    local order = to_head and 0 or redis.call('INCR', base .. 'pc') % PLACED_STEP
+    redis.call('ZADD', base .. 'prioritized', whole(priority * PLACED_STEP + order), id)
+  else
+    redis.call(to_head and 'RPUSH' or 'LPUSH', base .. 'wait', id)
+  end
+end
+
+local function promote(ids)
+  for _, set in ipairs({ 'delayed', 'scheduled', 'retrying' }) do
+    redis.call('ZREM', base .. set, unpack(ids))
+  end
+  for _, id in ipairs(ids) do
+    local job = base .. id
+    local lane, priority, waits = unpack(redis.call('HMGET', job, 'lane', 'priority', 'waits'))
+    if waits then
+      redis.call('HDEL', job, 'waits')
+    end
+    place(id, lane, tonumber(priority or '0') or 0, waits and true or false)
+    redis.call('XADD', base .. 'events', '*', 'event', 'waiting', 'jobId', id, 'prev', 'delayed')
+    redis.call('HSET', job, 'delay', '0')
+  end
+  if is_open() then
+    redis.call('ZADD', base .. 'marker', '0', '0')
+  end
+end
+
+local function store_fields(ending, ...)
+  local fields = ending.fields or {}
+  for _, each in ipairs({ ... }) do
+    fields[#fields + 1] = each
+  end
+  if COUNTED[ending.verdict] then
+    fields[#fields + 1] = 'atm'
+    fields[#fields + 1] = whole(ending.attempts + 1)
+  end
+  if #fields > 0 then
+    redis.call('HSET', ending.job, unpack(fields))
+  end
+end
+
+-- Returns how many starts of the task are left.
+local function uncount_start(job)
+  return redis.call('HINCRBY', job, 'ats', -1)
+end
+
+local function note_postponed(id, job, score)
+  local postponed = base .. 'postponed'
+  uncount_start(job)
+  redis.call('HSET', job, 'waits', '1')
+  redis.call('ZREMRANGEBYSCORE', postponed, '-inf', whole(now * DELAYED_STEP))
+  redis.call('ZADD', postponed, score, id)
+  redis.call('PEXPIRE', postponed, KEEP_POSTPONED_MS)
+end
+
+-- Returns when the task is due. A task that is postponed keeps its kind of status.
+local function delay(ending)
+  local id, job, verdict, delay_ms = ending.id, ending.job, ending.verdict, tonumber(ending.value)
+  if ending.budget then
+    delay_ms = rare('budget').admit_retry(ending.budget, now, id, now + delay_ms) - now
+  end
+  local due = now + math.max(delay_ms, 0)
+  local is_retry = verdict == 'retrying' or verdict == 'postponed' and ending.attempts > 0
+  store_fields(ending, 'delay', whole(delay_ms))
+  local score = enter_delayed(base, id, due, is_retry and 'retrying' or 'scheduled')
+  add_bullmq_event('delayed', id, 'delay', whole(due))
+  if verdict == 'postponed' then
+    note_postponed(id, job, score)
+  end
+  has_delayed = true
+  return due
+end
+
+-- A task that was released before its first start has left the index of queue timeouts if the leader has looked at the index meanwhile
+-- (leader/expire-tasks.lua).
+local function expire_again(id, job)
+  local expires_at = redis.call('HGET', job, 'expiresAt')
+  if expires_at then
+    redis.call('ZADD', base .. 'expiries', expires_at, id)
+  end
+end
+
+local function wait_again(ending)
+  local id, job, verdict, lane, priority = ending.id, ending.job, ending.verdict, ending.lane, ending.priority
+  local is_retry = verdict == 'retried'
+  -- The tasks whose time has come between two attempts start before the next one.
+  if is_retry then
+    promote_due()
+  end
+  store_fields(ending)
+  place(id, lane, priority, not is_retry or ending.value == 'head' and priority == 0)
+  if is_open() or not is_retry and (lane or priority > 0) then
+    redis.call('ZADD', base .. 'marker', '0', '0')
+  end
+  add_bullmq_event('waiting', id, 'prev', 'active')
+  if verdict == 'released' and uncount_start(job) == 0 then
+    expire_again(id, job)
+  end
+end
+
+local function put_back(ending)
+  local id, job, verdict, survival = ending.id, ending.job, ending.verdict, ending.survival
+  local is_delayed = verdict == 'retrying' or verdict == 'scheduled' or verdict == 'postponed'
+  local due
+  if is_delayed then
+    due = delay(ending)
+  else
+    wait_again(ending)
+  end
+  note_return(id)
+  if survival == 'lived' then
+    redis.call('HDEL', job, 'deaths', 'alone', 'diedIn')
+  elseif survival == 'died' then
+    redis.call('HINCRBY', job, 'deaths', 1)
+  end
+  if ending.events then
+    rare('events').add_task_events(base, id, ending.events, due)
+  end
+  return (is_delayed or verdict == 'retried') and 0 or math.max(redis.call('PTTL', base .. 'limiter'), 0)
+end

@@ -1,0 +1,86 @@
+-- Starts the next task of a queue, unless the queue is paused or at a limit.
+--
+-- The arguments of a start are the token of the task's lock ('0' if it gets none), how long the lock lasts in ms, the name of the worker or
+-- '', the rate limit of a Worker's own option (how many tasks per how many ms, or twice ''), and the only tasks that may start: their ids,
+-- each after a blank, or '' for all tasks.
+--
+-- start_task(at)  starts a task. Its arguments begin at this position. Returns what BullMQ's fetch returns: the fields of the task's hash and
+--                 its id, or 0 and 0; for how many ms a rate limit holds up the queue, or 0; and, if nothing starts, when the next task is
+--                 due, or 0
+--
+-- A plain queue finds out with one command that it has neither lanes nor limits. Lanes that took turns when an attempt ended still do.
+--- @include queue-meta
+--- @include rare-functions
+
+-- Makes the next task active. Returns its id, and whether no further task may start until one ends.
+local function take_next(candidates)
+  if candidates ~= '' then
+    return rare('candidates').start_candidate(candidates, time), false
+  end
+  local active, found = base .. 'active', features
+  local id, is_last, may_be_uncounted
+  features = nil
+  if
+    found and found % 2 == 1
+    or redis.call('EXISTS', base .. 'turn-state', base .. 'key-limits', base .. 'capacities') > 0
+  then
+    id, is_last, may_be_uncounted = rare('turns').start_next(found, time)
+  else
+    id = redis.call('RPOPLPUSH', base .. 'wait', active)
+  end
+  -- Old versions of BullMQ had markers in this list.
+  if id and string.sub(id, 1, 2) == '0:' then
+    redis.call('LREM', active, '1', id)
+    id = redis.call('RPOPLPUSH', base .. 'wait', active)
+  end
+  if id then
+    return id, is_last
+  end
+  id = redis.call('ZPOPMIN', base .. 'prioritized')[1]
+  if not id then
+    redis.call('DEL', base .. 'pc')
+    return nil
+  end
+  redis.call('LPUSH', active, id)
+  if may_be_uncounted then
+    rare('turns').limited().hold_places(id)
+  end
+  return id, is_last
+end
+
+local function start_task(at)
+  local token, lock_ms, name, own_max, own_per_ms, candidates = unpack(ARGV, at, at + 5)
+  local meta = queue_meta()
+  local max = tonumber(meta[3] or own_max)
+  promote_due()
+  local left = max and rare('rate').limited_ms(max) or 0
+  if left > 0 or not is_open() then
+    return { 0, 0, left, 0 }
+  end
+  local id, is_last = take_next(candidates)
+  if not id then
+    local starts_at = rare('idle').next_due(base)
+    is_idle = not starts_at
+    return { 0, 0, 0, starts_at or 0 }
+  end
+  local job = base .. id
+  if max then
+    rare('rate').count_start(job, tonumber(own_per_ms) or tonumber(meta[4] or '') or 1)
+  end
+  if token ~= '0' then
+    redis.call('SET', job .. ':lock', token, 'PX', lock_ms)
+  end
+  redis.call('XADD', base .. 'events', '*', 'event', 'active', 'jobId', id, 'prev', 'waiting')
+  if name ~= '' then
+    redis.call('HSET', job, 'processedOn', time, 'pb', name)
+  else
+    redis.call('HSET', job, 'processedOn', time)
+  end
+  redis.call('HINCRBY', job, 'ats', '1')
+  if is_last then
+    redis.call('ZREM', base .. 'marker', '0')
+  else
+    redis.call('ZADD', base .. 'marker', '0', '0')
+  end
+  return { redis.call('HGETALL', job), id, 0, 0 }
+end
