@@ -4,7 +4,10 @@
 import { createHash } from 'node:crypto'
 import type { OpenBackend } from '@bullpen/testing'
 import { brokerConformance, privateCluster } from '@bullpen/testing'
-import { afterAll, expect, inject, it } from 'vitest'
+import { FlowProducer, type Job, type JobsOptions, Queue } from 'bullmq'
+import { afterAll, expect, inject, it, onTestFinished } from 'vitest'
+import { attach } from '../attach.ts'
+import { workerConnection } from '../connection.ts'
 import { prefixOf } from '../keys.ts'
 import { ownScripts } from '../scripts/all-scripts.fixture.ts'
 import { keepRenewalThread, newNamespace, openBullmqOn } from './backend.fixture.ts'
@@ -71,6 +74,48 @@ const NOT_RUN: ReadonlySet<string> = new Set([
   ],
   ...['repair-entries', 'repair-totals', 'delete-orphans', 'count-remaining', 'read-time', 'read-cancel-reply'],
 ])
+
+it("a team's own Queue changes its jobs on the cluster", async () => {
+  const prefix = prefixOf(newNamespace(), 'q')
+  const client = workerConnection(cluster.url, { debug() {}, info() {}, warn() {}, error() {} })
+  const options = { connection: client, prefix }
+  const [queue, flows] = [attach(new Queue('q', options)), attach(new FlowProducer(options))]
+  onTestFinished(async () => {
+    await Promise.all([queue.close(), flows.close()])
+    client.disconnect()
+  })
+  const add = (jobId: string, more: JobsOptions = {}) => queue.add('x', {}, { jobId, ...more })
+  const fail = async (job: Job): Promise<void> => {
+    await client.lrem(queue.toKey('wait'), 1, job.id ?? '')
+    await client.lpush(queue.toKey('active'), job.id ?? '')
+    await job.moveToFailed(new Error('no'), '0')
+  }
+
+  const retried = await add('retried')
+  await fail(retried)
+  await retried.retry()
+  await fail(retried)
+  await queue.retryJobs()
+  expect(await retried.getState()).toBe('waiting')
+  const later = await add('later', { delay: 3_600_000 })
+  await later.changeDelay(7_200_000)
+  await later.promote()
+  await later.changePriority({ priority: 3 })
+  await later.updateData({ is: 'changed' })
+  expect(await queue.getJob('later')).toMatchObject({ data: { is: 'changed' }, priority: 3 })
+  await later.remove()
+  const parts = { queueName: 'q', name: 'x' }
+  const { job: parent } = await flows.add({ ...parts, children: [{ ...parts, opts: { jobId: 'child' } }] })
+  await parent.removeUnprocessedChildren()
+  expect(await queue.getJob('child')).toBeUndefined()
+  await fail(retried)
+  expect(await queue.clean(0, 10, 'failed')).toEqual(['retried'])
+  await client.hset(queue.toKey('orphan'), 'name', 'x')
+  expect(await queue.removeOrphanedJobs()).toBe(1)
+  await queue.drain()
+  await queue.obliterate()
+  expect(await client.exists(queue.toKey('meta'))).toBe(0)
+})
 
 it('every other script has run on the cluster, where a script that touches a second slot fails', async () => {
   const missing: string[] = []

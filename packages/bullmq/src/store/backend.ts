@@ -2,7 +2,8 @@
 //
 // Each method sends one script, and returns or throws what BullMQ's own method would. `composeBackend`
 // (../internals/composition/backend.ts) puts them in place of BullMQ's. Their scripts use Redis's clock.
-import type { RedisQueueBackend } from 'bullmq'
+import type { RedisClient, RedisQueueBackend } from 'bullmq'
+import type { Cluster, Redis } from 'ioredis'
 import { RESERVED_IDS } from '../keys.ts'
 import { runScriptOnClient, type ScriptRunner } from '../scripts/script.ts'
 import {
@@ -129,17 +130,24 @@ export function taskMethods(backend: RedisQueueBackend): TaskMethods {
     async removeOrphanedJobs(count = 1_000, limit = 0) {
       const client = await backend.connection.client
       const base = backend.toKey('')
-      let cursor = '0'
       let removed = 0
-      do {
-        const [next, keys] = await client.scan(cursor, { MATCH: `${base}*`, COUNT: count })
-        const ids = jobsAmong(keys, base)
-        if (ids.length > 0) removed += await run(removeOrphansScript, { wait: backend.toKey('wait') }, { base }, ids)
-        cursor = next
-      } while (cursor !== '0' && (limit <= 0 || removed < limit))
+      for (const server of serversOf(client)) {
+        let cursor = '0'
+        do {
+          const [next, keys] = await server.scan(cursor, 'MATCH', `${base}*`, 'COUNT', count)
+          const ids = jobsAmong(keys, base)
+          if (ids.length > 0) removed += await run(removeOrphansScript, { wait: backend.toKey('wait') }, { base }, ids)
+          cursor = next
+        } while (cursor !== '0' && (limit <= 0 || removed < limit))
+      }
       return removed
     },
   }
+}
+
+/** A cluster's own SCAN asks one random node. BullMQ's client passes these methods on to ioredis. */
+function serversOf(client: RedisClient): readonly Redis[] {
+  return client.isCluster ? (client as unknown as Cluster).nodes('master') : [client as unknown as Redis]
 }
 
 /** The ends of the keys of a job, after its id. */

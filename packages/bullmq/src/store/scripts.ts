@@ -17109,8 +17109,8 @@ return version
 })
 
 /**
- * Removes old jobs of one state, in place of BullMQ's `cleanJobsInSet`: the oldest ones of a list, or those of a set with the lowest scores.
- * The states `wait` and `prioritized` include the tasks in lanes.
+ * Removes old jobs of one state, in place of BullMQ's `cleanJobsInSet`: the oldest ones of a list, or those of a set with the lowest
+ * scores. The states `wait` and `prioritized` include the tasks in lanes.
  */
 export const cleanJobsScript = luaScript<'place', 'base' | 'state' | 'before' | 'limit', string[]>({
   name: 'clean-jobs',
@@ -26915,8 +26915,8 @@ return 1
 })
 
 /**
- * Deletes those of some jobs that are in no place, in place of BullMQ's `removeOrphanedJobs`. A hash of Bullpen's may have any name, so a hash
- * without a job's name stays. The leader's repair counts such a job as removed, and does not count its bytes (internals/status/
+ * Deletes those of some jobs that are in no place, in place of BullMQ's `removeOrphanedJobs`. A hash of Bullpen's may have any name, so
+ * a hash without a job's name stays. The leader's repair counts such a job as removed, and does not count its bytes (internals/status/
  * index-repair.ts), so it is not counted here.
  */
 export const removeOrphansScript = luaScript<'wait', 'base', number>({
@@ -28540,9 +28540,9 @@ return 1
 })
 
 /**
- * Lets several jobs that have ended run again, or several delayed ones start, in place of BullMQ's `moveJobsToWait`. As there, they go to
- * `wait` even if they have a priority. A task whose compensations were released is left out, because BullMQ's own retry cannot say that they
- * are intended to stay.
+ * Lets several jobs that have ended run again, or several delayed ones start, in place of BullMQ's `moveJobsToWait`. As there, they go
+ * to `wait` even if they have a priority. A task whose compensations were released is left out, because BullMQ's own retry cannot say
+ * that they are intended to stay.
  */
 export const returnJobsScript = luaScript<'set', 'base' | 'state' | 'count' | 'latest', number>({
   name: 'return-jobs',

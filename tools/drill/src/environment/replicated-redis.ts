@@ -20,8 +20,11 @@ interface Script {
 }
 
 export interface ReplicatedRedis extends DrillRedis {
-  /** Kills the primary with SIGKILL, makes the replica a primary as it is, and lets the proxy lead there. */
-  failOver(): Promise<void>
+  /**
+   * Kills the primary with SIGKILL, and what its replication held back is lost. When `untilHit` has resolved, makes the replica a primary
+   * as it is, and lets the proxy lead there.
+   */
+  failOver(untilHit: () => Promise<unknown>): Promise<void>
 }
 
 const SYNCED_WITHIN_MS = 60_000
@@ -102,9 +105,11 @@ export async function openReplicatedRedis(queues: readonly string[], lagMs: numb
   return {
     url: front.url,
     queues,
-    async failOver() {
+    async failOver(untilHit) {
       primary.kill('SIGKILL')
+      if (lagMs > 0) between.silence()
       await primary.exited()
+      await untilHit()
       await ask(replica.url, 'REPLICAOF', 'NO', 'ONE')
       front.moveTo(replica.url)
       front.reset()

@@ -15,6 +15,8 @@ export interface Call {
 export interface Callers {
   /** The calls that have ended so far. */
   readonly calls: readonly Call[]
+  /** How many calls have begun so far. */
+  begun(): number
   /** Makes no further calls. Resolves with all when they have ended. */
   stop(): Promise<readonly Call[]>
 }
@@ -44,6 +46,7 @@ export function startCallers(apis: readonly DrillApi[], ratePerSecond: number, t
 
   return {
     calls,
+    begun: () => sent.length,
     async stop() {
       isStopped = true
       await calling

@@ -1,8 +1,8 @@
 // BullMQ's backend for Redis, with the composed scripts in place of BullMQ's own, and with Redis's clock.
 //
 // Bullpen's Queues and Workers get the backend through a public option of BullMQ, `backendFactory`. A team's own Worker already
-// has a backend, which `attach` (../../attach.ts) composes. Both use `composeBackend`, which replaces two of the backend's methods, and those
-// whose scripts are Bullpen's own (../../store/moves.ts, ../../store/backend.ts).
+// has a backend, which `attach` (../../attach.ts) composes. Both use `composeBackend`, which replaces two of the backend's methods, and
+// those whose scripts are Bullpen's own (../../store/moves.ts, ../../store/backend.ts).
 import type { Candidates, Retention } from '@bullpen/engine/internal'
 import { type BackendFactory, createRedisBackend, type RedisClient, type RedisQueueBackend } from 'bullmq'
 import { type ScriptArgument, type ScriptCall, scriptCall } from '../../redis/script-calls.ts'
@@ -95,6 +95,9 @@ export function composeBackend(
   const state: Composed = { pending: new Map(), prepare: undefined }
   composed.set(backend, state)
   Object.assign(backend, taskMethods(backend))
+  const forQueue = backend.forQueue.bind(backend)
+  // The jobs that a FlowProducer returns change through such a backend. Its class is that of this one.
+  backend.forQueue = (...queue) => composeBackend(forQueue(...queue) as RedisQueueBackend, { now, retention })
   // If the connection fails, BullMQ reports the error.
   backend.connection.client.then(defineScripts, () => {})
   // A FlowProducer adds jobs to any queue, and its backend belongs to a queue without a name.

@@ -68,6 +68,7 @@ describe("times in answers are translated to the machine's clock", () => {
       client: Promise.resolve(client),
       connection: { client: new Promise(() => {}) },
       execCommand: () => Promise.reject(new Error('the script is not composed')),
+      forQueue() {},
       waitForJob: async () => (said.score === undefined ? null : { member: '0', score: said.score }),
       // Only the members of the backend that take or return times.
     } as unknown as RedisQueueBackend

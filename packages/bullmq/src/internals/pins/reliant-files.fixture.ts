@@ -71,7 +71,7 @@ const BY_METHOD: Readonly<Record<string, readonly string[]>> = {
   'RedisQueueBackend.moveToDelayed': [MOVES, 'processor.ts'],
   'RedisQueueBackend.moveJobFromActiveToWait': [MOVES, 'processor.ts'],
   'Worker.pause': [CONSUMER, 'consumer.ts', 'internals/worker/unattached-worker.ts'],
-  'RedisQueueBackend.forQueue': ['internals/worker/unattached-worker.ts'],
+  'RedisQueueBackend.forQueue': [BACKEND, 'internals/worker/unattached-worker.ts'],
   'RedisQueueBackend.addFlow': [BACKEND],
   Worker: [CONSUMER, 'consumer.ts', 'plain-processor.ts'],
   'Worker.handleFailed': ['processor.ts', CONSUMER],

@@ -1,6 +1,6 @@
 #!lua flags=allow-oom
--- Deletes those of some jobs that are in no place, in place of BullMQ's `removeOrphanedJobs`. A hash of Bullpen's may have any name, so a hash
--- without a job's name stays. The leader's repair counts such a job as removed, and does not count its bytes (internals/status/
+-- Deletes those of some jobs that are in no place, in place of BullMQ's `removeOrphanedJobs`. A hash of Bullpen's may have any name, so
+-- a hash without a job's name stays. The leader's repair counts such a job as removed, and does not count its bytes (internals/status/
 -- index-repair.ts), so it is not counted here.
 --
 -- KEYS[1]  wait

@@ -1,7 +1,7 @@
 #!lua flags=allow-oom
--- Lets several jobs that have ended run again, or several delayed ones start, in place of BullMQ's `moveJobsToWait`. As there, they go to
--- `wait` even if they have a priority. A task whose compensations were released is left out, because BullMQ's own retry cannot say that they
--- are intended to stay.
+-- Lets several jobs that have ended run again, or several delayed ones start, in place of BullMQ's `moveJobsToWait`. As there, they go
+-- to `wait` even if they have a priority. A task whose compensations were released is left out, because BullMQ's own retry cannot say
+-- that they are intended to stay.
 --
 -- KEYS[1]  set     the jobs of that state
 -- ARGV[1]  base    the prefix of the queue's keys

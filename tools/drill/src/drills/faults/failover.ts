@@ -11,7 +11,7 @@ import { figuresOf } from '../../figures/tasks.ts'
 import { holdsWithin } from '../../holds-within.ts'
 import { type Random, randomFrom } from '../../ledger/random.ts'
 import { work } from '../../programs/catalogue.ts'
-import { startCallers } from '../../replication/callers.ts'
+import { type Callers, startCallers } from '../../replication/callers.ts'
 import { mergedFigures } from '../../replication/merged-figures.ts'
 
 const PLANS = {
@@ -22,8 +22,10 @@ type Plan = (typeof PLANS)[keyof typeof PLANS]
 
 const LAGS_MS = [0, 300]
 const TASK_MS = 50
-/** The load before and after a failover. The failover is at a random moment of the second that follows. */
+/** The load before and after a failover. The failover is at the first accepted call after a random moment of the second that follows. */
 const LOAD_MS = 4_000
+/** A fault waits this long for a call that it hits. */
+const HIT_WITHIN_MS = 30_000
 const IDLE_WITHIN_MS = 120_000
 const REPORTED_WITHIN_MS = 30_000
 const SCRAPED_EVERY_MS = 500
@@ -63,7 +65,7 @@ async function failOver(plan: Plan, lagMs: number, random: Random): Promise<Figu
     await Promise.all(Array.from({ length: plan.processes }, () => fleet.start()))
     const callers = startCallers(apis, plan.ratePerSecond, TASK_MS)
     await sleep(LOAD_MS + random() * 1_000)
-    await redis?.failOver()
+    const isHit = await failOverUnder(callers, redis)
     await sleep(LOAD_MS)
     const calls = await callers.stop()
     await untilIdle(IDLE_WITHIN_MS)
@@ -105,10 +107,25 @@ async function failOver(plan: Plan, lagMs: number, random: Random): Promise<Figu
         notIn(lost, noted) + notIn(noted, lost) + Math.abs(reportedLost - lost.size) + Math.abs(logged - lost.size),
       alertsWrong: alerted === lost.size > 0 ? 0 : 1,
       resultsLost: [...completions.values()].filter((times) => times > 1).length,
-      faultsWithoutEffect: calls.every(({ id }) => id !== undefined) || (lagMs > 0 && lost.size === 0) ? 1 : 0,
+      faultsWithoutEffect: !isHit || (lagMs > 0 && lost.size === 0) ? 1 : 0,
     }
   }
   return withDrillSetup('bullpen', { pools: { [work.queue]: plan.concurrency } }, act, open)
+}
+
+/**
+ * Fails over when a call has just been accepted, which the replica lacks if it lags behind, and promotes the replica when another call has
+ * begun. Returns whether both calls were made.
+ */
+async function failOverUnder(callers: Callers, redis: ReplicatedRedis | undefined): Promise<boolean> {
+  const acceptedSince = (from: number): boolean => callers.calls.slice(from).some(({ id }) => id !== undefined)
+  const before = callers.calls.length
+  let isHit = await holdsWithin(HIT_WITHIN_MS, () => acceptedSince(before))
+  await redis?.failOver(async () => {
+    const begun = callers.begun()
+    isHit &&= await holdsWithin(HIT_WITHIN_MS, () => callers.begun() > begun)
+  })
+  return isHit
 }
 
 const notIn = (ids: ReadonlySet<string>, others: ReadonlySet<string>): number =>
