@@ -28,7 +28,12 @@ function startWorker(url: string) {
       lines()
         .filter((line) => 'redis' in line && !('check' in line))
         .map(({ level, msg }) => `${level} ${msg}`),
-    warnings: () => lines().filter((line) => line.level !== 'info' && !('check' in line)).length,
+    /** What else is wrong. A busy machine may hold a process up, which the process then reports. */
+    otherWarnings: () =>
+      lines().filter(
+        (line) =>
+          line.level !== 'info' && !('check' in line) && !('redis' in line) && !/^event loop|clock/.test(line.msg),
+      ),
   }
 }
 
@@ -37,13 +42,13 @@ test('an idle worker whose connections become silent logs one line at the loss a
 }, async () => {
   const proxy = await faultProxy(inject('redisUrl'))
   onTestFinished(() => proxy.close())
-  const { isRunning, aboutRedis, warnings } = startWorker(proxy.url)
+  const { isRunning, aboutRedis, otherWarnings } = startWorker(proxy.url)
   await eventually(isRunning)
   for (let losses = 1; losses <= 2; losses++) {
     expect(proxy.silence()).toBeGreaterThan(5)
     await eventually(() => aboutRedis().length >= 2 * losses)
     const each = ['warn redis connection lost', 'info redis connection restored']
     expect(aboutRedis()).toEqual(Array.from({ length: losses }, () => each).flat())
-    expect(warnings()).toBe(losses)
+    expect(otherWarnings()).toEqual([])
   }
 })
