@@ -1,4 +1,4 @@
-// What the script that ends an attempt is told (lua/includes/attempt-end.lua), and what its reply means.
+// The end of an attempt as arguments of the script that carries it out (lua/includes/attempt-end.lua), and what the script's reply means.
 //
 // An end is settled, as either confirmed or refused, once Redis has replied to its script. If the connection is lost before the reply
 // arrives, ioredis sends the script again once it is connected, and BullMQ repeats a command that was rejected because of the connection.
@@ -96,7 +96,7 @@ export function encodeCalls(calls: readonly ServiceCall[], random: Random): stri
   return JSON.stringify(calls.map(({ service, failed, slow }) => [service, failed, slow, random()]))
 }
 
-/** How the script is told what becomes of a task. */
+/** The verdicts that the script knows. */
 export type ScriptVerdict =
   | ('completed' | 'dead' | 'cancelled' | 'expired')
   | ('retrying' | 'scheduled' | 'postponed')

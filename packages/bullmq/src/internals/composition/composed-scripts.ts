@@ -15,7 +15,6 @@ import { COUNT_LOSS } from '../quarantine-steps.ts'
 import { OPEN_INDEX, WATCHED } from '../status/status-index.ts'
 import { withLanes, withLaneTimes, withLeaves } from '../turns/turn-steps.ts'
 import { createdIncludes } from './created-includes.ts'
-import type { Steps } from './steps.ts'
 
 export interface BullmqScript {
   readonly name: string
@@ -43,6 +42,15 @@ local own_id = cmsgpack.unpack(ARGV[1])[2]
 if own_id ~= '' and string.find('${RESERVED_IDS}', ' ' .. own_id .. ' ', 1, true) then
   return redis.error_reply("ERR the job id '" .. own_id .. "' is the name of one of the queue's keys; use another id")
 end`
+
+/** What Bullpen adds to one of BullMQ's scripts. */
+interface Steps {
+  /** The names of the arguments that Bullpen adds to BullMQ's. Each is '' unless the caller sets it. */
+  readonly extra: readonly string[]
+  readonly before?: string
+  /** Runs after BullMQ's script, whose return value is in `answer`. */
+  readonly after?: string
+}
 
 /** Bullpen's steps, by the name of BullMQ's script. */
 const STEPS: Readonly<Record<string, Steps>> = {
@@ -116,7 +124,7 @@ ${removeArguments([...extra, 'base'])}
 local call = redis.call
 ${OPEN_INDEX}
 ${name === 'moveStalledJobsToWait' ? `${FENCE}${ATTEMPT_RECORDS}${LOSSES}${TASK_EVENTS}` : ''}
-${createdIncludes(`${text}${before}`)}
+${createdIncludes(text)}
 local function bullmq()
 ${text}
 end
