@@ -89,7 +89,7 @@ export interface BullpenWorker {
 }
 
 /** How much of CLOSING_MS pools may use, after their grace period, to acknowledge the tasks that have ended. */
-const ACKNOWLEDGING_MS = 500
+const ACKNOWLEDGING_MS = 1_000
 
 /**
  * Creates a worker. It does not open anything until it is started.

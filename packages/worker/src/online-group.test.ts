@@ -67,7 +67,7 @@ async function openWorld() {
           'batch.page': defineHandler(page, import.meta.url, () => ({})),
           'batch.cover': defineHandler(cover, import.meta.url, () => ({})),
         },
-        config: { redisUrl, namespace, pools, port: 0, logLevel: 'silent', grace: '200ms', ...(group && { group }) },
+        config: { redisUrl, namespace, pools, port: 0, logLevel: 'silent', ...(group && { group }) },
       }),
   }
 }
@@ -89,7 +89,7 @@ describe('a worker process with --group', () => {
   it('requeues what runs on SIGTERM and exits with 1, and its successor finishes the group', async () => {
     const { create, groupOf, start, broker, statuses, expectOthersWaiting } = await openWorld()
     const { id, ids } = await groupOf([create(page, 60_000), create(cover), create(cover)])
-    const worker = start('--group', id, '--drain-timeout', '50ms', '--grace', '200ms')
+    const worker = start('--group', id, '--drain-timeout', '50ms')
     await eventually(async () => (await statuses(ids)).join() === 'active,completed,completed')
     worker.child.kill('SIGTERM')
     expect(await worker.exited).toBe(1)

@@ -37,7 +37,7 @@ async function batch(handle: (n: number, signal: AbortSignal) => Promise<void>, 
       }),
     },
     ...(parent && { parent }),
-    config: { redisUrl, namespace, pools: { batch: 2 }, port: 0, logLevel: 'silent', grace: '200ms' },
+    config: { redisUrl, namespace, pools: { batch: 2 }, port: 0, logLevel: 'silent' },
   })
   const enqueue = async (n: number): Promise<TaskId> => {
     const id = createTaskId('batch', Date.now(), randomBytes(10))

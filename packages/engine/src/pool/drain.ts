@@ -63,7 +63,7 @@ export function drainLimits(
  * The limits for how long the consumer may take to commit after every attempt has ended, in ms. The consumer has the time left
  * until the end of the grace period, but at most `most` and at least `least`.
  */
-export const COMMIT_MS = { most: 1_000, least: 250 }
+export const COMMIT_MS = { most: 1_000, least: 500 }
 
 export interface DrainHost {
   readonly clock: Clock

@@ -31,7 +31,7 @@ const LAST_RESTART_MS = 30_000
 /** The ways in which a slot can be stopped, from the gentlest to the harshest. A stop may only become harsher. */
 const WAYS = ['TERMINATING_TASK_CH_CLOSED', 'TERMINATING_STOP_SIGNAL', 'TERMINATING_PARENT_CTX_CLOSED']
 /** How long a drain waits for its slots after their grace period, and then for the consumer. */
-const BEYOND_MS = 250
+const BEYOND_MS = 500
 
 export class PoolModel {
   now = 0
