@@ -31,3 +31,14 @@ it('an unknown option is answered with the usage', async () => {
   )
   expect(code).toBe(1)
 })
+
+it.each([
+  ['scripts/demo.mjs', ['--mode', 'serial', '--mode', 'none'], '--mode', 1],
+  ['tools/bench/src/main.ts', ['enqueue', '--pairs', '1', '--pairs', '0'], '--pairs', 2],
+  ['tools/drill/src/main.ts', ['kill', '--seed', '1', '--seed', 'none'], '--seed', 2],
+])('%s refuses a second value of an option, and says which one', async (file, args, option, expected) => {
+  const env = { PATH: '/nowhere', REDIS_URL: 'redis://127.0.0.1:1' }
+  const { code, stdout, stderr } = await run(process.execPath, [file, ...args], { cwd: root, env })
+  expect(stderr).toMatch(new RegExp(`^\\w+: ${option} is specified twice\nusage: `))
+  expect([code, stdout]).toEqual([expected, ''])
+})

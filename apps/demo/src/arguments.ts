@@ -66,10 +66,19 @@ export function readArguments(argv: readonly string[], env: NodeJS.ProcessEnv): 
 
 function parsed(argv: readonly string[]) {
   try {
-    return parseArgs({ args: [...argv], options: OPTIONS }).values
+    const { values, tokens } = parseArgs({ args: [...argv], options: OPTIONS, tokens: true })
+    // Otherwise, the last value would count without a word.
+    const named = tokens.flatMap((each) => (each.kind === 'option' && takesOne(each.name) ? [each.name] : []))
+    const repeated = named.find((name, i) => named.indexOf(name) < i)
+    if (repeated !== undefined) throw new UsageError(`--${repeated} is specified twice`)
+    return values
   } catch (error) {
     throw new UsageError(error instanceof Error ? error.message : String(error))
   }
+}
+
+function takesOne(name: keyof typeof OPTIONS): boolean {
+  return OPTIONS[name].type === 'string' && !('multiple' in OPTIONS[name])
 }
 
 function required(what: string, value: string | undefined): string {

@@ -40,7 +40,8 @@ interface Run {
 
 async function run(more: readonly string[] = [], { url, env, signal }: Run = {}) {
   const [stdout, stderr] = [new Capture(), new Capture()]
-  const argv = ['--api', url ?? fleet.url, ...(more.includes('--dir') ? [] : ['--dir', tree.directory]), ...more]
+  const defaults = { '--api': url ?? fleet.url, '--dir': tree.directory }
+  const argv = [...Object.entries(defaults).flatMap((each) => (more.includes(each[0]) ? [] : each)), ...more]
   const code = await demo({
     argv,
     env: env ?? { BULLPEN_KEY: fleet.key },
@@ -160,6 +161,7 @@ describe('invalid arguments end the demo with exit code 2 and the usage:', () =>
   test.each([
     [['--dirr', 'x'], /Unknown option '--dirr'/],
     [['more'], /Unexpected argument 'more'/],
+    [['--mode', 'serial', '--mode', 'bounded'], /--mode is specified twice/],
     [['--mode', 'fast'], /--mode is 'fast'; expected serial, parallel or bounded/],
     [['--kill'], /--kill requires --workers/],
     [['--workers', '1'], /--workers requires --kill/],

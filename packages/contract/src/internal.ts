@@ -206,6 +206,7 @@ export {
   readRedisUrl,
   withTlsFiles,
 } from './redis-url.ts'
+export { repeatedOption } from './repeated-option.ts'
 export { scheduleFrom } from './schedule/schedule-definition.ts'
 export { catchUpLimit, MAX_WAITING_RUNS, OVERLAPS } from './schedule/schedule-policies.ts'
 export { newestTicks, nextTick, nextTicks } from './schedule/ticks.ts'

@@ -1,6 +1,7 @@
 // `bench NAME [--json]` runs one benchmark, or `all` that compare Bullpen with its peers and print a table, with the Redis that
 // REDIS_URL names.
 import { parseArgs } from 'node:util'
+import { repeatedOption } from '@bullpen/contract/internal'
 import { Redis } from 'ioredis'
 import { BENCHES, type Bench } from './benches.ts'
 
@@ -52,8 +53,11 @@ function parse(bench: Bench) {
       args: rest,
       allowPositionals: true,
       options: { ...options, json: { type: 'boolean' } },
+      tokens: true,
     })
     const { positionals } = parsed
+    const repeated = repeatedOption(parsed.tokens, options)
+    if (repeated !== undefined) return `--${repeated} is specified twice`
     const values: Readonly<Record<string, string | boolean | undefined>> = parsed.values
     const accepts = bench.accepts ?? (({ length }) => length === 0)
     if (!accepts(positionals))

@@ -1,6 +1,7 @@
 // The command line for the drills. It exits with 0 if every target was met, 1 if a target was missed, and 2 if the arguments were
 // wrong.
 import { parseArgs } from 'node:util'
+import { repeatedOption } from '@bullpen/contract/internal'
 import { type Drill, type DrillOptions, runDrill } from './drill.ts'
 import { DOCKER_DRILLS, DRILLS } from './drills.ts'
 import { asJson, asText } from './report.ts'
@@ -21,19 +22,20 @@ interface Command extends DrillOptions {
   readonly json: boolean
 }
 
-/** Returns undefined if the arguments are wrong. */
-function readCommand(args: readonly string[]): Command | undefined {
+const OPTIONS = {
+  seed: { type: 'string', default: '1' },
+  scale: { type: 'string', default: 'small' },
+  peer: { type: 'boolean', default: false },
+  json: { type: 'boolean', default: false },
+} as const
+
+/** Returns undefined if the arguments are wrong, or what is wrong if the usage does not show it. */
+function readCommand(args: readonly string[]): Command | string | undefined {
   try {
-    const { values, positionals } = parseArgs({
-      args: [...args],
-      allowPositionals: true,
-      options: {
-        seed: { type: 'string', default: '1' },
-        scale: { type: 'string', default: 'small' },
-        peer: { type: 'boolean', default: false },
-        json: { type: 'boolean', default: false },
-      },
-    })
+    const parsed = parseArgs({ args: [...args], allowPositionals: true, options: OPTIONS, tokens: true })
+    const { values, positionals, tokens } = parsed
+    const repeated = repeatedOption(tokens, OPTIONS)
+    if (repeated !== undefined) return `drill: --${repeated} is specified twice\n`
     const [name = '', ...others] = positionals
     const named = DRILLS.get(name) ?? DOCKER_DRILLS.get(name)
     const drills = name === 'all' ? [...DRILLS.values()] : named === undefined ? [] : [named]
@@ -47,8 +49,8 @@ function readCommand(args: readonly string[]): Command | undefined {
 }
 
 const command = readCommand(process.argv.slice(2))
-if (command === undefined) {
-  console.error(USAGE)
+if (command === undefined || typeof command === 'string') {
+  console.error((command ?? '') + USAGE)
   process.exitCode = 2
 } else {
   for (const drill of command.drills) {

@@ -1,5 +1,6 @@
 // Tests how command lines are parsed, and the errors for invalid command lines.
 import { expect, test } from 'vitest'
+import { COMMAND_NAMES, commandOf } from '../commands/command-table.ts'
 import { readConnection } from '../connection.ts'
 import { parseCommandLine } from './command-line.ts'
 import {
@@ -11,6 +12,7 @@ import {
   parseMeta,
   parseStatus,
 } from './option-values.ts'
+import { COMMON_OPTIONS, OPTIONS } from './options.ts'
 import { UsageError } from './usage-error.ts'
 
 const usageError = (message: string | RegExp) =>
@@ -45,8 +47,25 @@ test.each([
   [['show', 'x', '--wait', '-1s'], '--wait requires a value: --wait DURATION; write --wait=VALUE if'],
   [['show', 'x', '--json=yes'], /^--json does not take a value$/],
   [['show', 'x', '--help=yes'], /^--help does not take a value$/],
+  [['enqueue', 'a.b', '--priority', '1', '--priority', '2'], /^--priority is specified twice$/],
+  [['--wait=1s', 'show', 'x', '--wait', '1s'], /^--wait is specified twice$/],
+  [['show', 'x', '--key', 'a', '--key', 'b'], /^--key is specified twice$/],
 ])('%j is rejected', (argv, message) => {
   expect(() => parseCommandLine(argv)).toThrow(usageError(message))
+})
+
+test('every option that takes one value is refused if it is given twice, and every other one is accepted', () => {
+  for (const [name, option] of Object.entries(OPTIONS)) {
+    const takesOne = option.type === 'string' && !('multiple' in option)
+    const command = COMMAND_NAMES.find((each) =>
+      [...commandOf(each).options, ...COMMON_OPTIONS].some((own) => own === name),
+    )
+    const { min } = commandOf(command ?? 'show').arguments
+    const given = option.type === 'string' ? [`--${name}=a`, `--${name}=a`] : [`--${name}`, `--${name}`]
+    const parse = () => parseCommandLine([command ?? '', ...Array.from({ length: min }, () => 'x'), ...given])
+    if (takesOne) expect.soft(parse, name).toThrow(usageError(`--${name} is specified twice`))
+    else expect.soft(parse, name).not.toThrow()
+  }
 })
 
 test('--help and --version need no command and no arguments', () => {

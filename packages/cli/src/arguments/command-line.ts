@@ -1,6 +1,6 @@
 // Parses the command line into a command, its arguments and its options.
 import { parseArgs } from 'node:util'
-import { nearest, suggestion } from '@bullpen/contract/internal'
+import { nearest, repeatedOption, suggestion } from '@bullpen/contract/internal'
 import { COMMAND_NAMES, type CommandName, commandOf } from '../commands/command-table.ts'
 import { COMMON_OPTIONS, OPTIONS, type OptionName, spelling } from './options.ts'
 import { UsageError } from './usage-error.ts'
@@ -13,7 +13,7 @@ export interface CommandLine {
 }
 
 /**
- * Parses and checks the command line. @throws UsageError if anything is unknown, missing or superfluous. The message never
+ * Parses and checks the command line. @throws UsageError if anything is unknown, missing, superfluous or given twice. The message never
  * contains the value of an option.
  */
 export function parseCommandLine(argv: readonly string[]): CommandLine {
@@ -28,6 +28,8 @@ export function parseCommandLine(argv: readonly string[]): CommandLine {
   }
   const command = commandNamed(word)
   for (const token of tokens) if (token.kind === 'option') checkOption(command, token.name)
+  const repeated = repeatedOption(tokens, OPTIONS)
+  if (repeated !== undefined) throw new UsageError(`--${repeated} is specified twice`)
   const rest = positionals.slice(1)
   if (!values.help && !values.version) checkArguments(command, rest)
   return { command, positionals: rest, values }
