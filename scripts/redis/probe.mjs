@@ -27,6 +27,22 @@ function firstReply(text) {
   return list
 }
 
+const LATE = 'LATE'
+const failure = (message, code) => Object.assign(new Error(message), { code })
+/** What OpenSSL says of bytes that are not TLS. If Node notices them while it writes, the code of the error is only EPROTO. */
+const NO_TLS = /:wrong version number:|:packet length too long:/
+
+/** Returns what is wrong if only one of the client and the server seems to use TLS, or undefined. The server has not replied. */
+function tlsMismatch(usesTls, { code, message }) {
+  if (!usesTls && code === 'ECONNRESET') {
+    return 'it closes the connection before it replies, as if its port required TLS; use rediss:// instead of redis://'
+  }
+  if (usesTls && (code === LATE || code === 'ECONNRESET' || NO_TLS.test(message))) {
+    return 'it does not complete a TLS handshake, as if its port did not use TLS; use redis:// instead of rediss://'
+  }
+  return undefined
+}
+
 /**
  * Sends one command to the server at `url` (redis: or rediss:, with or without credentials) and returns its reply.
  * @param {string} url
@@ -40,7 +56,9 @@ export function askRedis(url, command, { timeout = 10_000 } = {}) {
   const credentials = [username, password].filter((part) => part !== '').map(decodeURIComponent)
   const commands = password === '' ? [command] : [['AUTH', ...credentials], command]
   return new Promise((resolve, reject) => {
-    const socket = protocol === 'rediss:' ? tls.connect({ ...address, servername: address.host }) : net.connect(address)
+    const usesTls = protocol === 'rediss:'
+    const socket = usesTls ? tls.connect({ ...address, servername: address.host }) : net.connect(address)
+    const isOpen = { tcp: false, tls: false }
     let text = ''
     let open = commands.length
     const finish = (act) => {
@@ -48,10 +66,23 @@ export function askRedis(url, command, { timeout = 10_000 } = {}) {
       socket.destroy()
       act()
     }
-    const timer = setTimeout(() => finish(() => reject(new Error(`no reply within ${timeout} ms`))), timeout)
+    const fail = (error) =>
+      finish(() => {
+        // A server may end the connection with an alert of TLS.
+        const hasReplied = text !== '' && !text.startsWith('\x15')
+        const mismatch = isOpen.tcp && !isOpen.tls && !hasReplied ? tlsMismatch(usesTls, error) : undefined
+        reject(mismatch === undefined ? error : new Error(mismatch))
+      })
+    const timer = setTimeout(() => fail(failure(`no reply within ${timeout} ms`, LATE)), timeout)
     socket.setEncoding('latin1')
-    socket.on('error', (error) => finish(() => reject(error)))
-    socket.on('close', () => finish(() => reject(new Error('the connection was closed before the reply'))))
+    socket.once('connect', () => {
+      isOpen.tcp = true
+    })
+    socket.once('secureConnect', () => {
+      isOpen.tls = true
+    })
+    socket.on('error', fail)
+    socket.on('close', () => fail(failure('the connection was closed before the reply', 'ECONNRESET')))
     socket.on('data', (chunk) => {
       text += chunk
       for (let reply = firstReply(text); reply; reply = firstReply(text)) {

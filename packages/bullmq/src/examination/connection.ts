@@ -1,10 +1,11 @@
 // Opens a connection for a single examination. Unlike the connections of programs, it gives up if Redis does not respond.
 import { BullpenError } from '@bullpen/contract'
-import { ReplyError } from 'ioredis'
+import { type Redis, ReplyError } from 'ioredis'
 import { usableAddress } from '../connection.ts'
 import { addressOf } from '../redis/outages/outage-reporter.ts'
+import { type TlsTrouble, tlsMismatch } from '../redis/outages/tls-trouble.ts'
 import { troubleOf, troubleText } from '../redis/outages/trouble.ts'
-import { FOLLOWING_CLUSTER, openClient } from '../redis/redis-client.ts'
+import { FOLLOWING_CLUSTER, isCluster, openClient } from '../redis/redis-client.ts'
 import { isSelectError } from '../redis/selected-database.ts'
 import type { Commander } from '../scripts/script.ts'
 
@@ -18,7 +19,8 @@ const CONNECT_TIMEOUT_MS = 5_000
  * Redis does not respond or the connection cannot be used, and `unauthorized` if Redis refuses the user or a command.
  */
 export async function withConnection<T>(redisUrl: string, use: (redis: Commander) => Promise<T>): Promise<T> {
-  const redis = openClient(usableAddress(redisUrl), {
+  const address = usableAddress(redisUrl)
+  const redis = openClient(address, {
     server: {
       connectTimeout: CONNECT_TIMEOUT_MS,
       lazyConnect: true,
@@ -32,28 +34,36 @@ export async function withConnection<T>(redisUrl: string, use: (redis: Commander
   redis.on('error', (error: unknown) => {
     lastError = error
   })
+  // A cluster's client does not show the connections of its nodes.
+  let socket: Redis['stream'] | undefined
+  if (!isCluster(redis)) {
+    redis.on('connect', () => {
+      socket = redis.stream
+    })
+  }
   try {
     await redis.connect()
     // There is no ready check, which would have refused the connection.
     if (isSelectError(lastError)) throw lastError
     return await use(redis)
   } catch (error) {
-    throw asBullpenError(redisUrl, error instanceof ReplyError ? error : (lastError ?? error))
+    const cause = error instanceof ReplyError ? error : (lastError ?? error)
+    const mismatch = tlsMismatch(address.tls !== undefined, socket?.bytesRead === 0, cause)
+    throw asBullpenError(redisUrl, cause, mismatch)
   } finally {
     redis.disconnect()
   }
 }
 
-function asBullpenError(redisUrl: string, cause: unknown): unknown {
+/** `mismatch` is what the attempt to connect says about TLS. */
+function asBullpenError(redisUrl: string, cause: unknown, mismatch?: TlsTrouble): unknown {
   if (cause instanceof BullpenError) return cause
   const why = cause instanceof Error ? cause.message : String(cause)
   if (cause instanceof ReplyError) {
     return new BullpenError('unauthorized', `Redis refused the user or a command: ${why}`, { cause })
   }
-  const trouble = troubleOf(cause)
-  const text =
-    trouble === undefined || trouble === 'unreachable'
-      ? `Redis does not respond: ${why}`
-      : troubleText(addressOf(redisUrl), trouble)
+  const known = troubleOf(cause)
+  const trouble = known === 'unreachable' ? mismatch : known
+  const text = trouble === undefined ? `Redis does not respond: ${why}` : troubleText(addressOf(redisUrl), trouble)
   return new BullpenError('redis_unavailable', text, { cause })
 }

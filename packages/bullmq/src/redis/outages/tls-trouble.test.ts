@@ -97,6 +97,14 @@ it('the reason is named if a client with TLS connects to a port without TLS, eve
   expect(tlsMismatch(false, false, new Error('connect ETIMEDOUT'))).toBeUndefined()
 })
 
+it.each([true, false])(
+  'no reason is named if a server accepts the connection and sends nothing (with TLS: %s)',
+  (usesTls) => {
+    const silence = Object.assign(new Error('Redis sent nothing for 4000 ms'), { code: 'ETIMEDOUT' })
+    expect(tlsMismatch(usesTls, true, silence)).toBeUndefined()
+  },
+)
+
 it.each([
   ['a file that does not exist', { ca: '/none.pem' }, /ENOENT.*none\.pem/],
   ['a file without a certificate', { ca: tlsFile('client.key') }, /client\.key contains no certificate in PEM form/],
@@ -127,9 +135,29 @@ it('a connection that reads the files only when it connects, such as that of the
   expect(await once(renewal, 'error')).toMatchObject([{ message: faultOfTlsFiles(files) }])
 })
 
-it('an examination and a program report a certificate that is not trusted with the same message', async () => {
-  const { redisUrl, ping } = await connect((tls) => `rediss://127.0.0.1:${tls}`)
-  const expected = /has a certificate that is not trusted; set BULLPEN_REDIS_CA_FILE, or ca in the URL/
+it('the reason is named if a port that requires TLS refuses the connection with an alert of TLS', async () => {
+  const server = createServer((socket) => {
+    socket.on('error', () => {}).on('data', () => socket.end(Buffer.from('15030100020246', 'hex')))
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  onTestFinished(() => void server.close())
+  const { port } = server.address() as AddressInfo
+  const { ping, redisUrl } = await connect(() => `redis://127.0.0.1:${port}`)
+  const expected = /as if its port required TLS; check the port, or use rediss:\/\//
+  await eventually(async () => expected.test(await ping()))
+  await expect(examineBullmq(redisUrl)).rejects.toMatchObject({ message: expect.stringMatching(expected) })
+})
+
+it.each<readonly [string, (tls: number, plain: number) => string, RegExp]>([
+  [
+    'a certificate that is not trusted',
+    (tls) => `rediss://127.0.0.1:${tls}`,
+    /has a certificate that is not trusted; set BULLPEN_REDIS_CA_FILE, or ca in the URL/,
+  ],
+  ['a port that requires TLS', (tls) => `redis://127.0.0.1:${tls}`, /as if its port required TLS; check the port, or/],
+  ['a port without TLS', (_, plain) => `rediss://127.0.0.1:${plain}`, /as if its port did not use TLS; check the port/],
+])('an examination and a program report %s with the same message', async (_, urlOf, expected) => {
+  const { redisUrl, ping } = await connect(urlOf)
   const said = await eventually(async () => expected.test(await ping()) && (await ping()))
   await expect(examineBullmq(redisUrl)).rejects.toMatchObject({ code: 'redis_unavailable', message: said })
 })

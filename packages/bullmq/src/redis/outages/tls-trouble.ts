@@ -61,21 +61,27 @@ export function tlsTroubleOf(error: Error): TlsTrouble | undefined {
   if (code === 'ERR_TLS_CERT_ALTNAME_INVALID') return 'wrong_host'
   if (UNTRUSTED.test(code)) return 'untrusted_certificate'
   if (CLIENT_CERTIFICATE.test(code)) return 'client_certificate'
-  return NO_TLS.has(code) || error.message.includes('before secure TLS connection') ? 'no_tls' : undefined
+  if (error.message.startsWith(TLS_ALERT)) return 'requires_tls'
+  return NO_TLS.test(error.message) ? 'no_tls' : undefined
 }
 
 /**
  * Returns what an attempt to connect that has failed says about TLS, if no connection has ever been usable. `isOpen` says whether the
  * connection, and with TLS the handshake, succeeded before it was closed.
  */
-export function tlsMismatch(usesTls: boolean, isOpen: boolean, error?: Error): TlsTrouble | undefined {
-  if (isOpen) return usesTls ? 'client_certificate' : 'requires_tls'
-  return usesTls && error?.message === 'connect ETIMEDOUT' ? 'no_tls' : undefined
+export function tlsMismatch(usesTls: boolean, isOpen: boolean, error?: unknown): TlsTrouble | undefined {
+  const { code, message }: { readonly code?: unknown; readonly message?: string } = error instanceof Error ? error : {}
+  // The server has not closed a connection that has timed out.
+  if (isOpen && code !== 'ETIMEDOUT') return usesTls ? 'client_certificate' : 'requires_tls'
+  return usesTls && message === 'connect ETIMEDOUT' ? 'no_tls' : undefined
 }
 
+/** What ioredis says if a reply begins with the type of a TLS alert, with which some servers end a connection without TLS. */
+const TLS_ALERT = 'Unknown RESP type 21 '
 /** The alerts by which a server refuses a client's certificate, or none. */
 const CLIENT_CERTIFICATE = /^ERR_SSL_.*ALERT_.*(CERTIFICATE|UNKNOWN_CA|HANDSHAKE_FAILURE|ACCESS_DENIED)/
-const NO_TLS: ReadonlySet<string> = new Set(['ERR_SSL_WRONG_VERSION_NUMBER', 'ERR_SSL_PACKET_LENGTH_TOO_LONG'])
+/** What OpenSSL says of bytes that are not TLS. If Node notices them while it writes, the code of the error is only EPROTO. */
+const NO_TLS = /:wrong version number:|:packet length too long:|before secure TLS connection/
 const EXPIRED: ReadonlySet<string> = new Set(['CERT_HAS_EXPIRED', 'CERT_NOT_YET_VALID'])
 /** The codes of X.509 verification: https://nodejs.org/api/tls.html#x509-certificate-error-codes */
 const UNTRUSTED =
