@@ -76,6 +76,7 @@ const ofVersion = (version: string) => GET('/livez').replace('HTTP/1.1', version
 const chunked = (coding: string) =>
   `${HEAD}Transfer-Encoding: ${coding}\r\n\r\n${SQUARE.length.toString(16)}\r\n${SQUARE}\r\n0\r\n\r\n`
 const SQUARE = '{"task":"math.square","input":{"n":4}}'
+const KEPT_ALIVE = `${HEAD.replace('Connection: close\r\n', '')}Content-Length: ${SQUARE.length}\r\n\r\n${SQUARE}`
 const BROWSER = 'Accept: text/html,application/xhtml+xml,*/*;q=0.8\r\n'
 const JSON_TYPE = 'Content-Type: application/json'
 
@@ -100,6 +101,8 @@ describe('a request', () => {
       404,
       /"route_n/,
     ],
+    ['that bytes follow which are not HTTP', `${KEPT_ALIVE}hello\r\n\r\n`, 202, /"created"/],
+    ['whose bytes are more than its length', `${POST(`${JSON_TYPE}\r\n`)}}`, 202, /"created"/],
     ['in chunks that are then in another coding', chunked('chunked, gzip'), 400, /malformed HTTP/],
     ['with a length and in chunks', POST(`${JSON_TYPE}\r\nTransfer-Encoding: chunked\r\n`), 400, /malformed HTTP/],
     ['of HTTP/2.0', ofVersion('HTTP/2.0'), 505, /"code":"unsupported_http_version".*"outcome":"refused"/],

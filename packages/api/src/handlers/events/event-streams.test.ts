@@ -353,6 +353,27 @@ it('a reader that does not read is disconnected, and changes nothing for the oth
   await eventually(() => text.includes('"reason":"slow_reader"'))
 })
 
+it('a reader that sends bytes which are not HTTP is disconnected, and receives only events', async () => {
+  const { app, add, put, streams } = await setup()
+  const id = put(mail)
+  const socket = connect(Number(new URL(app.listeningOrigin).port), '127.0.0.1')
+  onTestFinished(() => void socket.destroy())
+  let text = ''
+  socket.setEncoding('latin1').on('data', (chunk: string) => {
+    text += chunk
+  })
+  socket.write(`GET /v1/queues/mail/events HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${KEY}\r\n\r\n`)
+  await eventually(() => text.includes('retry: '))
+  add(id, started)
+  await eventually(() => text.includes('event: started'))
+  const before = text
+  const closed = new Promise((resolve) => socket.on('error', () => {}).once('close', resolve))
+  socket.write('hello\r\n\r\n')
+  await closed
+  expect(text).toBe(before)
+  await eventually(() => STREAM_SUBJECTS.every((subject) => streams.count(subject) === 0))
+})
+
 it('a thousand readers share one follower of the stream', async () => {
   const { read, add, put, follows } = await setup()
   const ids = Array.from({ length: 100 }, () => put(mail))

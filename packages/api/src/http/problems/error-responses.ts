@@ -136,8 +136,10 @@ const latest = new WeakMap<Socket, ServerResponse>()
 /**
  * Responds to bytes that are not HTTP, such as a URL with a space, and to a request that has not arrived in time. Hooks are not called for
  * these, because they never become a request. If the API has already answered the request, for example with 404 before the body arrived, it
- * only closes the connection, because the caller would take a second response for that of its next request. Returns the status of the
- * response, or undefined if none was sent.
+ * only closes the connection, because the caller would take a second response for that of its next request. If the bytes follow a request
+ * whose response is not complete, the caller would take this response for that one, or for a part of it: a response that has begun, such
+ * as a stream of events, is broken off, and another one is sent before the connection closes. Returns the status of the response, or
+ * undefined if none was sent.
  */
 export function answerBrokenHttp(error: Error & { readonly code?: string }, socket: Socket): number | undefined {
   if (!socket.writable) {
@@ -145,6 +147,12 @@ export function answerBrokenHttp(error: Error & { readonly code?: string }, sock
     return undefined
   }
   const response = latest.get(socket)
+  if (response?.req.complete && !response.writableFinished) {
+    if (response.headersSent) socket.destroy()
+    // Node closes the connection after this response.
+    else response.shouldKeepAlive = false
+    return undefined
+  }
   if (response?.headersSent && !response.req.complete) {
     socket.end()
     return undefined
