@@ -52,6 +52,9 @@ async function atWork(end: End, task: typeof short | typeof long = long) {
   const isStopped = end === untilStopped
   const all = await setup({
     locks: LOCKS,
+    // With a second slot, the pool could be about to fetch when the test cuts it off. It would fetch a task that has just returned to the
+    // queue, and the task would be active again without anybody running it.
+    concurrency: 1,
     handle: async (context) => {
       started.resolve()
       if (context.fencingToken === 1 && !isStopped) await over.promise
