@@ -1213,7 +1213,9 @@ end
 
 export const LOSSES = `
 local function uncount_loss(job)
-  redis.call('HINCRBY', job, 'stc', -1)
+  if redis.call('HINCRBY', job, 'stc', -1) <= 0 then
+    redis.call('HDEL', job, 'stc')
+  end
   if redis.call('HGET', job, 'defa') == 'job stalled more than allowable limit' then
     redis.call('HDEL', job, 'defa')
   end
@@ -8766,7 +8768,9 @@ export const noteSurvivalScript = luaScript<'job', 'fencingToken', void>({
 local job = KEYS[1]
 local fencingToken = ARGV[1]
 local function uncount_loss(job)
-  redis.call('HINCRBY', job, 'stc', -1)
+  if redis.call('HINCRBY', job, 'stc', -1) <= 0 then
+    redis.call('HDEL', job, 'stc')
+  end
   if redis.call('HGET', job, 'defa') == 'job stalled more than allowable limit' then
     redis.call('HDEL', job, 'defa')
   end

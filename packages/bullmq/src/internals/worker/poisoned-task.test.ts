@@ -75,6 +75,22 @@ it('a task whose last process lives after all is started again', async () => {
   expect(about(id)).not.toContainEqual(dead(id))
 })
 
+it('a note that comes after a retry on request has forgotten the loss takes nothing back', async () => {
+  const { enqueue, startPool, settled, broker, redis, keys } = await stage()
+  const id = await enqueue(long, { input: { n: 1 }, maxAttempts: 2 })
+  await redis.lmove(keys.wait, keys.active, 'RIGHT', 'LEFT')
+  await redis.hset(keys.job(id), { ats: 1, processedOn: Date.now() })
+  await eventually(async () => (await redis.hget(keys.job(id), 'lostIn')) === '1')
+  // The second attempt fails without a loss, so the task keeps no death.
+  const pool = await startPool()
+  expect(await settled(id)).toMatchObject({ status: 'dead', fencingToken: 3 })
+  pool.pause()
+  expect(await redis.hmget(keys.job(id), 'stc', 'deaths')).toEqual(['1', null])
+  expect(await broker.retry(id, { request: 'r1', by: '' })).toBe('done')
+  await runScript(redis, noteSurvivalScript, { job: keys.job(id) }, { fencingToken: 1 })
+  expect(await redis.hget(keys.job(id), 'stc')).toBeNull()
+})
+
 it('a task that is retried on request and fails has the record of that failure, and no other one', async () => {
   const { poison, startPool, settled, broker, redis, keys } = await stage()
   const id = await poison(1)

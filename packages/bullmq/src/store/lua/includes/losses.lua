@@ -4,7 +4,10 @@
 -- because of which the next worker fails the task. The field `lostIn` is the fencing token of the last attempt whose loss is counted.
 
 local function uncount_loss(job)
-  redis.call('HINCRBY', job, 'stc', -1)
+  -- A retry by request may have forgotten the loss meanwhile.
+  if redis.call('HINCRBY', job, 'stc', -1) <= 0 then
+    redis.call('HDEL', job, 'stc')
+  end
   if redis.call('HGET', job, 'defa') == 'job stalled more than allowable limit' then
     redis.call('HDEL', job, 'defa')
   end
