@@ -19,19 +19,15 @@ const MODULE = join(STORE, 'scripts.ts')
 /** The includes that scripts which are still strings in TypeScript contain, too. The module exports their texts. */
 const IN_STRINGS = [
   'active-tasks',
-  'attempt-records',
   'breakers',
-  'fence',
   'fingerprints',
   'forwarded',
   'key-limits',
   'lanes',
-  'losses',
   'outbox',
   'removed-tasks',
   'retry-budget',
   'task-charge',
-  'task-events',
   'time',
   'token-bucket',
 ]
@@ -58,6 +54,7 @@ function asBiomeFormats(text) {
   return execFileSync(process.execPath, [biome, 'format', `--stdin-file-path=${MODULE}`], {
     input: text,
     encoding: 'utf8',
+    maxBuffer: Number.POSITIVE_INFINITY,
   })
 }
 

@@ -17,7 +17,7 @@
 //     not reported. A task that has no place in quarantine waits in the delayed set, and then returns to the head of the queue.
 //   - The pool is notified of a settled commit once Redis has responded (store/attempt-end.ts). If the response never
 //     arrives, the pool is not notified.
-//   - Scripts use Redis's time (internals/composition/scripts-clock.ts). Nothing is fetched until the clock skew has been measured.
+//   - Scripts use Redis's time (store/moves.ts). Nothing is fetched until the clock skew has been measured.
 //   - `unconfirmed` lists the tasks whose commit Redis has not confirmed. The list is valid until `close`.
 //
 // The word "pause" has three meanings. A paused queue has BullMQ's `meta.paused` set (fleet/queue-settings.ts), so that the fetch
@@ -316,7 +316,7 @@ function connect(
     concurrency,
     lockDuration: locks.lockMs,
     skipLockRenewal: true,
-    // The leader looks for lost tasks (internals/stalled-check.ts).
+    // The leader looks for lost tasks (leader/lost-tasks.ts).
     skipStalledCheck: true,
     drainDelay: IDLE_WAIT_SECONDS,
     maximumRateLimitDelay: RATE_RECHECK_MS,

@@ -231,8 +231,6 @@ export function queueKeys(namespace: string, queue: string) {
     settings: `${base}:settings`,
     /** String: the highest fencing number of a leader that has worked on the queue. */
     leader: `${base}:leader`,
-    /** String: exists during the leader's search for lost tasks, in place of BullMQ's key, which other checks may have set. */
-    leaderCheck: `${base}:leader-check`,
     /** Sorted set: task ids, scored by the time at which each task expires if it has not been started. */
     expiries: `${base}:expiries`,
     /** Hash: the last task that received each unique key, and until when the task has the key (store/lua/includes/key-owner.lua). */

@@ -1,14 +1,14 @@
 // Requeues a queue's lost tasks as soon as their locks expire.
 //
-// The check for lost tasks (internals/stalled-check.ts) finds the tasks that it has marked and that have no lock. The leader checks
+// The check for lost tasks (../store/recover.ts) finds the tasks that it has marked and that have no lock. The leader checks
 // once per round. If a marked task still has a lock, its worker has not renewed the lock since the check before, and may be dead.
 // The leader then checks again when that lock expires. The tasks of a killed worker therefore do not wait for the next round.
 import { setTimeout as sleep } from 'node:timers/promises'
+import { MAX_LOSSES } from '@bullpen/engine/internal'
 import type { Term } from '../cancel/bulk-canceller.ts'
-import { requeueLostTasks } from '../internals/stalled-check.ts'
 import type { QueueKeys } from '../keys.ts'
-import { type Commander, runScript } from '../scripts/script.ts'
-import { soonestLockExpiryScript } from '../store/scripts.ts'
+import { type Commander, runnerOn } from '../scripts/script.ts'
+import { recoverLostTasks } from '../store/recover.ts'
 
 /** How soon a lock must expire to be waited for, in ms. Locks that expire later are left to a later round. */
 const HORIZON_MS = 2_000
@@ -18,17 +18,17 @@ const LEAST_WAIT_MS = 100
 const NOTICE_MS = 250
 
 /**
- * Checks for lost tasks, and checks again when a lock is about to expire that has not been renewed since the check before. Takes two
- * round trips per check, and one check if all workers of the queue are alive. Rejects if Redis does not respond.
+ * Checks for lost tasks, and checks again when a lock is about to expire that has not been renewed since the check before. Takes one
+ * check if all workers of the queue are alive. Rejects if Redis does not respond.
  */
 export async function requeueAsLocksExpire(
   redis: Commander,
-  keys: QueueKeys,
+  { base }: QueueKeys,
   { fencing, isOver, now }: Term & { readonly now: () => number },
 ): Promise<void> {
   for (;;) {
-    const expiresInMs = await runScript(redis, soonestLockExpiryScript, keys, { base: keys.base })
-    await requeueLostTasks(redis, keys, { fencing, now: now() })
+    const check = { base, now, maxLosses: MAX_LOSSES, fencing, isOver }
+    const { expiresInMs } = await recoverLostTasks(runnerOn(redis), check)
     if (expiresInMs === null || expiresInMs > HORIZON_MS) return
     const expiresAt = performance.now() + Math.max(expiresInMs, LEAST_WAIT_MS)
     for (let leftMs = expiresAt - performance.now(); leftMs > 0; leftMs = expiresAt - performance.now()) {

@@ -1,6 +1,6 @@
 #!lua flags=allow-oom
--- Does the same as BullMQ's own extendLocks: renews the locks of running tasks, and removes the tasks from the set of those that may have
--- lost their process. The caller limits how many locks one script renews.
+-- Renews the locks of running tasks, and removes the tasks from the set of those that may have lost their process, as BullMQ's own
+-- extendLocks does. The caller limits how many locks one script renews.
 --
 -- KEYS[1]  stalled  the tasks that may have lost their process
 -- ARGV[1]  base     the prefix of the queue's keys

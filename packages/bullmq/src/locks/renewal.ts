@@ -1,5 +1,5 @@
 // Renews one consumer's locks at a fixed interval while the main thread's event loop is not blocked.
-import { type Commander, runScript } from '../scripts/script.ts'
+import { type Commander, runnerOn, type ScriptRunner } from '../scripts/script.ts'
 import { renewLocksScript } from '../store/scripts.ts'
 import type { LockGroup } from './lock-messages.ts'
 import { machineMs, msBetween } from './machine-clock.ts'
@@ -8,17 +8,26 @@ import { SharedLockTable, type SharedTable, type TableEntry } from './shared-loc
 /** How many locks one script renews, which takes Redis about half a millisecond. */
 const BATCH_SIZE = 250
 
-type Lock = Pick<TableEntry, 'id' | 'token'>
+export type Lock = Pick<TableEntry, 'id' | 'token'>
 
 /** Renews the given locks. Returns the locks that this process no longer holds. */
 export async function renewLocks<L extends Lock>(
-  redis: Commander,
+  run: ScriptRunner,
   { base, lockMs }: Pick<LockGroup, 'base' | 'lockMs'>,
   locks: readonly L[],
 ): Promise<readonly L[]> {
-  const pairs = locks.flatMap(({ id, token }) => [id, token])
-  const lost = await runScript(redis, renewLocksScript, { stalled: `${base}stalled` }, { base, lockMs }, pairs)
-  return lost.flatMap((number) => locks[number - 1] ?? [])
+  const renew = async (batch: readonly L[]): Promise<readonly L[]> => {
+    const pairs = batch.flatMap(({ id, token }) => [id, token])
+    const lost = await run(renewLocksScript, { stalled: `${base}stalled` }, { base, lockMs }, pairs)
+    return lost.flatMap((number) => batch[number - 1] ?? [])
+  }
+  return (await Promise.all(batchesOf(locks).map(renew))).flat()
+}
+
+function batchesOf<L>(locks: readonly L[]): readonly (readonly L[])[] {
+  return Array.from({ length: Math.ceil(locks.length / BATCH_SIZE) }, (_, batch) =>
+    locks.slice(batch * BATCH_SIZE, (batch + 1) * BATCH_SIZE),
+  )
 }
 
 export interface Renewal {
@@ -33,6 +42,7 @@ export interface Renewal {
 export function startRenewal(redis: Commander, group: LockGroup): Renewal {
   const lastTurn = new Int32Array(group.lastTurn)
   const tables = group.tables.map((table) => new SharedLockTable(table))
+  const run = runnerOn(redis)
   /** Locks younger than this are not renewed until the next round, because most of their tasks will have ended by then. */
   const youngMs = group.renewalMs / 4
   /** Whether commands of this group have no reply yet. */
@@ -49,21 +59,14 @@ export function startRenewal(redis: Commander, group: LockGroup): Renewal {
   }
   const renew = async (table: SharedLockTable, entries: readonly TableEntry[]): Promise<void> => {
     const sentAt = machineMs()
-    const lost = new Set(await renewLocks(redis, group, entries))
+    const lost = new Set(await renewLocks(run, group, entries))
     for (const entry of entries) {
       if (lost.has(entry)) table.markLost(entry)
       else table.markRenewed(entry, sentAt)
     }
   }
   const renewAll = async (): Promise<void> => {
-    const batches = tables.flatMap((table) => {
-      const due = dueLocks(table)
-      const parts = Array.from({ length: Math.ceil(due.length / BATCH_SIZE) }, (_, part) =>
-        due.slice(part * BATCH_SIZE, (part + 1) * BATCH_SIZE),
-      )
-      return parts.map((part) => renew(table, part))
-    })
-    await Promise.all(batches)
+    await Promise.all(tables.flatMap((table) => batchesOf(dueLocks(table)).map((batch) => renew(table, batch))))
   }
   const isMainThreadStalled = (): boolean =>
     group.eventLoopStallLimitMs !== undefined &&

@@ -29,12 +29,11 @@ it('every script that fetches, ends, requeues, renews or cancels runs in a full 
   expect(namesWith('#!lua flags=allow-oom')).toEqual(
     expect.arrayContaining([
       // fetch, and end or requeue an attempt
-      ...['end-and-start', 'moveToWaitingChildren'],
-      ...['moveStalledJobsToWait', 'saveStacktrace', 'updateProgress', 'keep-step'],
+      ...['end-and-start', 'recover', 'moveToWaitingChildren', 'saveStacktrace', 'updateProgress', 'keep-step'],
       // what a running task stores
       ...['register-task', 'write-events'],
-      // renew and release locks
-      ...['renew-locks', 'extendLock', 'extendLocks', 'releaseLock'],
+      // renew locks
+      'renew-locks',
       // cancel and expire
       ...['cancel-task', 'cancel-page', 'begin-pass', 'store-rule', 'read-rules', 'acknowledge-rule', 'forget-rules'],
       ...['expire-tasks'],

@@ -1,11 +1,14 @@
-// BullMQ's backend over Bullpen's own scripts: the methods with which a team's own Queue and its jobs change tasks.
+// BullMQ's backend over Bullpen's own scripts: the methods with which a team's own Queue and its jobs change tasks, and those with which a
+// team's own Worker renews its locks and looks for lost tasks.
 //
-// Each method sends one script, and returns or throws what BullMQ's own method would. `composeBackend`
+// Each method runs one script, and returns or throws what BullMQ's own method would. `composeBackend`
 // (../internals/composition/backend.ts) puts them in place of BullMQ's. Their scripts use Redis's clock.
-import type { RedisClient, RedisQueueBackend } from 'bullmq'
+import type { RedisClient, RedisQueueBackend, WorkerOptions } from 'bullmq'
 import type { Cluster, Redis } from 'ioredis'
 import { RESERVED_IDS } from '../keys.ts'
+import { type Lock, renewLocks } from '../locks/renewal.ts'
 import { runScriptOnClient, type ScriptRunner } from '../scripts/script.ts'
+import { recoverLostTasks } from './recover.ts'
 import {
   changeDataScript,
   changeDelayScript,
@@ -38,6 +41,8 @@ type TaskMethods = Pick<
   | 'removeOrphanedJobs'
 >
 
+type LockMethods = Pick<RedisQueueBackend, 'extendLock' | 'extendLocks' | 'moveStalledJobsToWait'>
+
 /** What a script has replied about a job, and what BullMQ names in its error. */
 interface Answer {
   readonly code: number
@@ -48,8 +53,7 @@ interface Answer {
 
 /** Returns the methods that change tasks. */
 export function taskMethods(backend: RedisQueueBackend): TaskMethods {
-  const run: ScriptRunner = async (script, keys, args, more) =>
-    runScriptOnClient(await backend.connection.client, script, keys, args, more)
+  const run = runnerOf(backend)
   const of = (id: string) => ({ keys: { job: backend.toKey(id) }, base: backend.toKey(''), id })
   const returnJobs = (state: string, count: number, latest: number | string): Promise<number> =>
     run(returnJobsScript, { set: backend.toKey(state) }, { base: backend.toKey(''), state, count, latest })
@@ -143,6 +147,45 @@ export function taskMethods(backend: RedisQueueBackend): TaskMethods {
       return removed
     },
   }
+}
+
+/**
+ * Returns the methods that renew locks, and that look for the tasks that have lost theirs. `now` returns the time in ms since 1970, by the
+ * clock that all of the queue's processes share.
+ */
+export function lockMethods(backend: RedisQueueBackend, now: () => number): LockMethods {
+  const base = backend.toKey('')
+  const run = runnerOf(backend)
+  const renew = (locks: readonly Lock[], lockMs: number) => renewLocks(run, { base, lockMs }, locks)
+
+  return {
+    async extendLock(id, token, lockMs) {
+      const lost = await renew([{ id, token }], lockMs)
+      return lost.length === 0 ? 1 : 0
+    },
+
+    async extendLocks(ids, tokens, lockMs) {
+      const locks = ids.map((id, i) => ({ id, token: tokens[i] ?? '' }))
+      const lost = await renew(locks, lockMs)
+      return lost.map(({ id }) => id)
+    },
+
+    async moveStalledJobsToWait() {
+      const { maxStalledCount = 1, stalledInterval = 30_000 } = workerOptionsOf(backend)
+      const { ids } = await recoverLostTasks(run, { base, now, maxLosses: maxStalledCount, checkMs: stalledInterval })
+      return ids
+    },
+  }
+}
+
+function runnerOf(backend: RedisQueueBackend): ScriptRunner {
+  return async (script, keys, args, more) =>
+    runScriptOnClient(await backend.connection.client, script, keys, args, more)
+}
+
+/** The property `queue` of a backend is protected in BullMQ's types. */
+function workerOptionsOf(backend: RedisQueueBackend): Partial<WorkerOptions> {
+  return (backend as unknown as { queue: { opts: Partial<WorkerOptions> } }).queue.opts
 }
 
 /** A cluster's own SCAN asks one random node. BullMQ's client passes these methods on to ioredis. */

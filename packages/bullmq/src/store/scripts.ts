@@ -794,39 +794,6 @@ local function give_back(lane)
 end
 `
 
-export const ATTEMPT_RECORDS = `
-local function decode_json(text)
-  return cjson.decode((string.gsub(text, '\\\\u[dD][89a-fA-F]%x%x', '\\\\ufffd')))
-end
-local MAX_ATTEMPT_RECORDS = 10
-local function read_stacks(job)
-  local stored = redis.call('HGET', job, 'stacktrace')
-  local stacks = stored and decode_json(stored) or {}
-  local newest = stacks[#stacks]
-  return stacks, type(newest) == 'string' and tonumber(string.match(newest, '^[^\\n]*"endedAt":(%d+)')) or 0
-end
-local function append_stack(job, stacks, stack)
-  while #stacks >= MAX_ATTEMPT_RECORDS do
-    table.remove(stacks, 1)
-  end
-  stacks[#stacks + 1] = stack
-  redis.call('HSET', job, 'stacktrace', cjson.encode(stacks))
-end
-local function record_lost_attempt(job, at)
-  local starts, attempts, begun, worker = unpack(redis.call('HMGET', job, 'ats', 'atm', 'processedOn', 'pb'))
-  local record = string.format(
-    '{"fencingToken":%s,"attempt":%d,"counted":false,"state":"RECOVER_ERR","reason":"process_lost","message":"the worker was lost",'
-      .. '"worker":%s,"startedAt":%s,"endedAt":%s}',
-    starts or '0',
-    tonumber(attempts or '0') + 1,
-    cjson.encode(worker or 'unknown'),
-    begun or at,
-    at
-  )
-  append_stack(job, (read_stacks(job)), record .. '\\nRECOVER_ERR (process_lost): the worker was lost')
-end
-`
-
 export const BREAKERS = `
 local BUCKETS, OPEN_JITTER, ROUNDING = 10, 0.1, 1e-9
 local function new_breaker(now)
@@ -983,19 +950,6 @@ local function record_breaker_call(service, call, random)
   else
     write_breaker(service, stored)
   end
-end
-`
-
-export const FENCE = `
-local function is_deposed(leader, fencing)
-  local highest = tonumber(redis.call('GET', leader) or '0')
-  if highest > tonumber(fencing) then
-    return true
-  end
-  if highest < tonumber(fencing) then
-    redis.call('SET', leader, fencing)
-  end
-  return false
 end
 `
 
@@ -1208,17 +1162,6 @@ local function enter_lane(lane, id, priority, to_head)
   end
   join_turns(name)
   return true
-end
-`
-
-export const LOSSES = `
-local function uncount_loss(job)
-  if redis.call('HINCRBY', job, 'stc', -1) <= 0 then
-    redis.call('HDEL', job, 'stc')
-  end
-  if redis.call('HGET', job, 'defa') == 'job stalled more than allowable limit' then
-    redis.call('HDEL', job, 'defa')
-  end
 end
 `
 
@@ -1570,33 +1513,6 @@ local function charge(home, job, sign, at_end)
     redis.call('HDEL', home .. 'api-key-tasks', name)
   end
   return string.sub(at_end, 1, 1) == '+'
-end
-`
-
-export const TASK_EVENTS = `
-local MAX_LOG_EVENTS = 100
-local function add_task_event(base, id, count, event)
-  redis.call('XADD', base .. 'task-events', 'MAXLEN', '~', count, '*', 'id', id, 'event', event)
-end
-local function event_start(type, name, tags, group)
-  local start = '{"type":"' .. type .. '","task":' .. cjson.encode(name or '') .. (tags and ',"tags":' .. tags or '')
-  return start .. (group and string.gsub(group, '^(%S+) (%d+)', ',"group":{"id":"%1","member":%2}') or '')
-end
-local function may_add(job, event)
-  return string.sub(event, 1, 13) ~= '{"type":"log"'
-    or redis.call('EXISTS', job) == 0
-    or redis.call('HINCRBY', job, 'logLines', 1) <= MAX_LOG_EVENTS
-end
-local function add_task_events(base, id, lines, due)
-  local count
-  for line in string.gmatch(lines, '[^\\n]+') do
-    if not count then
-      count = line
-    elseif may_add(base .. id, line) then
-      local event = due and string.sub(line, -1) ~= '}' and line .. string.format('%.0f}', due) or line
-      add_task_event(base, id, count, event)
-    end
-  end
 end
 `
 
@@ -2234,8 +2150,10 @@ local function matching_rule(base, rules, id)
 end
 local MAX_ATTEMPT_RECORDS = 10
 local function read_stacks(job)
-  local stored = redis.call('HGET', job, 'stacktrace')
-  local stacks = stored and decode_json(stored) or {}
+  local is_json, stacks = pcall(decode_json, redis.call('HGET', job, 'stacktrace') or '[]')
+  if not is_json or type(stacks) ~= 'table' then
+    stacks = {}
+  end
   local newest = stacks[#stacks]
   return stacks, type(newest) == 'string' and tonumber(string.match(newest, '^[^\\n]*"endedAt":(%d+)')) or 0
 end
@@ -2245,19 +2163,6 @@ local function append_stack(job, stacks, stack)
   end
   stacks[#stacks + 1] = stack
   redis.call('HSET', job, 'stacktrace', cjson.encode(stacks))
-end
-local function record_lost_attempt(job, at)
-  local starts, attempts, begun, worker = unpack(redis.call('HMGET', job, 'ats', 'atm', 'processedOn', 'pb'))
-  local record = string.format(
-    '{"fencingToken":%s,"attempt":%d,"counted":false,"state":"RECOVER_ERR","reason":"process_lost","message":"the worker was lost",'
-      .. '"worker":%s,"startedAt":%s,"endedAt":%s}',
-    starts or '0',
-    tonumber(attempts or '0') + 1,
-    cjson.encode(worker or 'unknown'),
-    begun or at,
-    at
-  )
-  append_stack(job, (read_stacks(job)), record .. '\\nRECOVER_ERR (process_lost): the worker was lost')
 end
 local function whole(number)
   return string.format('%.0f', number)
@@ -3357,8 +3262,10 @@ local function decode_json(text)
 end
 local MAX_ATTEMPT_RECORDS = 10
 local function read_stacks(job)
-  local stored = redis.call('HGET', job, 'stacktrace')
-  local stacks = stored and decode_json(stored) or {}
+  local is_json, stacks = pcall(decode_json, redis.call('HGET', job, 'stacktrace') or '[]')
+  if not is_json or type(stacks) ~= 'table' then
+    stacks = {}
+  end
   local newest = stacks[#stacks]
   return stacks, type(newest) == 'string' and tonumber(string.match(newest, '^[^\\n]*"endedAt":(%d+)')) or 0
 end
@@ -3368,19 +3275,6 @@ local function append_stack(job, stacks, stack)
   end
   stacks[#stacks + 1] = stack
   redis.call('HSET', job, 'stacktrace', cjson.encode(stacks))
-end
-local function record_lost_attempt(job, at)
-  local starts, attempts, begun, worker = unpack(redis.call('HMGET', job, 'ats', 'atm', 'processedOn', 'pb'))
-  local record = string.format(
-    '{"fencingToken":%s,"attempt":%d,"counted":false,"state":"RECOVER_ERR","reason":"process_lost","message":"the worker was lost",'
-      .. '"worker":%s,"startedAt":%s,"endedAt":%s}',
-    starts or '0',
-    tonumber(attempts or '0') + 1,
-    cjson.encode(worker or 'unknown'),
-    begun or at,
-    at
-  )
-  append_stack(job, (read_stacks(job)), record .. '\\nRECOVER_ERR (process_lost): the worker was lost')
 end
 local MAX_MINUTES = 80640
 local PUSHED_AT_ONCE = 7000
@@ -8767,11 +8661,29 @@ export const noteSurvivalScript = luaScript<'job', 'fencingToken', void>({
   lua: `#!lua flags=allow-oom
 local job = KEYS[1]
 local fencingToken = ARGV[1]
+local TOO_MANY_LOSSES = 'job stalled more than allowable limit'
+local function count_loss(job, loss, max)
+  local starts = loss.starts
+  if starts and loss.lived == starts then
+    return
+  end
+  if redis.call('HINCRBY', job, 'stc', '1') > max and not loss.is_repeated then
+    redis.call('HSET', job, 'defa', TOO_MANY_LOSSES)
+  end
+  if not starts then
+    return
+  end
+  redis.call('HSET', job, 'lostIn', starts)
+  if not loss.deaths or loss.alone == starts then
+    redis.call('HINCRBY', job, 'deaths', '1')
+    redis.call('HSET', job, 'diedIn', starts)
+  end
+end
 local function uncount_loss(job)
-  if redis.call('HINCRBY', job, 'stc', -1) <= 0 then
+  if redis.call('HINCRBY', job, 'stc', '-1') <= 0 then
     redis.call('HDEL', job, 'stc')
   end
-  if redis.call('HGET', job, 'defa') == 'job stalled more than allowable limit' then
+  if redis.call('HGET', job, 'defa') == TOO_MANY_LOSSES then
     redis.call('HDEL', job, 'defa')
   end
 end
@@ -9595,8 +9507,10 @@ local function decode_json(text)
 end
 local MAX_ATTEMPT_RECORDS = 10
 local function read_stacks(job)
-  local stored = redis.call('HGET', job, 'stacktrace')
-  local stacks = stored and decode_json(stored) or {}
+  local is_json, stacks = pcall(decode_json, redis.call('HGET', job, 'stacktrace') or '[]')
+  if not is_json or type(stacks) ~= 'table' then
+    stacks = {}
+  end
   local newest = stacks[#stacks]
   return stacks, type(newest) == 'string' and tonumber(string.match(newest, '^[^\\n]*"endedAt":(%d+)')) or 0
 end
@@ -9606,19 +9520,6 @@ local function append_stack(job, stacks, stack)
   end
   stacks[#stacks + 1] = stack
   redis.call('HSET', job, 'stacktrace', cjson.encode(stacks))
-end
-local function record_lost_attempt(job, at)
-  local starts, attempts, begun, worker = unpack(redis.call('HMGET', job, 'ats', 'atm', 'processedOn', 'pb'))
-  local record = string.format(
-    '{"fencingToken":%s,"attempt":%d,"counted":false,"state":"RECOVER_ERR","reason":"process_lost","message":"the worker was lost",'
-      .. '"worker":%s,"startedAt":%s,"endedAt":%s}',
-    starts or '0',
-    tonumber(attempts or '0') + 1,
-    cjson.encode(worker or 'unknown'),
-    begun or at,
-    at
-  )
-  append_stack(job, (read_stacks(job)), record .. '\\nRECOVER_ERR (process_lost): the worker was lost')
 end
 local MAX_MINUTES = 80640
 local PUSHED_AT_ONCE = 7000
@@ -10384,27 +10285,6 @@ redis.call('PUBLISH', channel, '')
 })
 
 /**
- * Returns when the first lock of a queue's marked tasks expires. O(marked tasks).
- */
-export const soonestLockExpiryScript = luaScript<'stalled', 'base', number | null>({
-  name: 'soonest-lock-expiry',
-  keys: ['stalled'],
-  args: ['base'],
-  lua: `#!lua flags=no-writes
-local stalled = KEYS[1]
-local base = ARGV[1]
-local soonest
-for _, id in ipairs(redis.call('SMEMBERS', stalled)) do
-  local left = redis.call('PTTL', base .. id .. ':lock')
-  if left >= 0 and (not soonest or left < soonest) then
-    soonest = left
-  end
-end
-return soonest
-`,
-})
-
-/**
  * Checks one queue for the leader: does the housekeeping that takes only a few commands, and returns which other work is due. O(1), except
  * that finding a due task is O(log n).
  */
@@ -10682,8 +10562,8 @@ return { number, tonumber(leaseMs), number }
 })
 
 /**
- * Does the same as BullMQ's own extendLocks: renews the locks of running tasks, and removes the tasks from the set of those that may have
- * lost their process. The caller limits how many locks one script renews.
+ * Renews the locks of running tasks, and removes the tasks from the set of those that may have lost their process, as BullMQ's own
+ * extendLocks does. The caller limits how many locks one script renews.
  */
 export const renewLocksScript = luaScript<'stalled', 'base' | 'lockMs', number[]>({
   name: 'renew-locks',
@@ -25316,7 +25196,7 @@ return 0
 
 /**
  * Lets a delayed task start at once, in place of BullMQ's `promote`. A task that has waited for a place in quarantine keeps its turn
- * (internals/quarantine-steps.ts).
+ * (includes/task-return.lua).
  */
 export const promoteTaskScript = luaScript<'job', 'base' | 'id', number>({
   name: 'promote-task',
@@ -25698,6 +25578,1083 @@ place_waiting(id, lane, tonumber(priority) or 0, keeps_turn)
 add_bullmq_event('waiting', id, 'prev', 'delayed')
 write_waiting()
 return 0
+`,
+})
+
+/**
+ * Returns the tasks that have lost their worker to the queue, in two checks, as BullMQ does. A check marks the active tasks, and the
+ * renewal of a task's lock removes its mark. A task that the next check finds marked and without a lock has lost its worker.
+ */
+export const recoverScript = luaScript<
+  'stalled',
+  'base' | 'now' | 'maxLosses' | 'fencing' | 'checkMs' | 'position',
+  [position: string, expiresInMs: number | null, ...recovered: string[]]
+>({
+  name: 'recover',
+  keys: ['stalled'],
+  args: ['base', 'now', 'maxLosses', 'fencing', 'checkMs', 'position'],
+  lua: `#!lua flags=allow-oom
+local stalled = KEYS[1]
+local base, now, maxLosses, fencing, checkMs, position = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
+local function is_deposed(leader, fencing)
+  local highest = tonumber(redis.call('GET', leader) or '0')
+  if highest > tonumber(fencing) then
+    return true
+  end
+  if highest < tonumber(fencing) then
+    redis.call('SET', leader, fencing)
+  end
+  return false
+end
+local function whole(number)
+  return string.format('%.0f', number)
+end
+local function micros()
+  local time = redis.call('TIME')
+  return time[1] * 1000000 + time[2]
+end
+local function millis()
+  return math.floor(micros() / 1000)
+end
+local function lane_name(field)
+  return string.match(field, ' (.*)$')
+end
+local function lane_weight(field)
+  return tonumber(string.match(field, '^%S+'))
+end
+local function split_lane(name)
+  if not string.find(name, '\\30', 1, true) then
+    return name, nil
+  end
+  return string.match(name, '^(.*)\\30([^\\30]*)$')
+end
+local function lane_list(base, name)
+  return base .. 'lane:' .. name
+end
+local function lane_priorities(base, name)
+  return base .. 'lane-priorities:' .. name
+end
+local JOINS_BEHIND = 0.125
+local LANE_PRIORITY_STEP = 0x100000000
+local function join_turns(name)
+  local first = redis.call('ZRANGE', base .. 'turns', 0, 0, 'WITHSCORES')
+  local time, others = unpack(redis.call('HMGET', base .. 'turn-state', 'time', 'pass'))
+  local pass = (first[2] or time) and math.max(first[2] or 0, time or 0) + JOINS_BEHIND or others or 0
+  redis.call('ZADD', base .. 'turns', 'NX', pass, name)
+end
+local function enter_lane(lane, id, priority, to_head)
+  local name, state, was_empty = lane_name(lane), base .. 'turn-state', false
+  local list, priorities = lane_list(base, name), lane_priorities(base, name)
+  if priority > 0 then
+    was_empty = redis.call('EXISTS', list, priorities) == 0
+    local order = to_head and 0 or redis.call('HINCRBY', state, 'order', 1) % LANE_PRIORITY_STEP
+    redis.call('ZADD', priorities, whole(priority * LANE_PRIORITY_STEP + order), id)
+  else
+    was_empty = redis.call(to_head and 'RPUSH' or 'LPUSH', list, id) == 1 and redis.call('EXISTS', priorities) == 0
+  end
+  redis.call('HINCRBY', state, 'waiting', 1)
+  if not was_empty then
+    return false
+  end
+  redis.call('ZADD', base .. 'lanes', redis.call('HINCRBY', state, 'order', 1), name)
+  if redis.call('ZSCORE', base .. 'blocked-lanes', name) then
+    return redis.call('ZSCORE', base .. 'lane-times', name) and true or false
+  end
+  join_turns(name)
+  return true
+end
+local function rare()
+  return { enter_lane = enter_lane }
+end
+local stored_meta
+local function queue_meta(is_changed)
+  if not stored_meta or is_changed then
+    stored_meta = redis.call('HMGET', base .. 'meta', 'paused', 'concurrency', 'max', 'duration', 'opts.maxLenEvents')
+  end
+  return stored_meta
+end
+local function is_open()
+  local found = queue_meta()
+  local concurrency = found[2]
+  return not found[1] and not (concurrency and redis.call('LLEN', base .. 'active') >= tonumber(concurrency))
+end
+local function add_bullmq_event(name, id, ...)
+  local found = queue_meta()
+  if not found[5] then
+    found[5] = '10000'
+    redis.call('HSET', base .. 'meta', 'opts.maxLenEvents', found[5])
+  end
+  redis.call('XADD', base .. 'events', 'MAXLEN', '~', found[5], '*', 'event', name, 'jobId', id, ...)
+end
+local DELAYED_STEP = 0x1000
+local function enter_delayed(base, id, due, part)
+  local least, most = due * DELAYED_STEP, (due + 1) * DELAYED_STEP - 1
+  local last = redis.call('ZREVRANGEBYSCORE', base .. 'delayed', whole(most), whole(least), 'WITHSCORES', 'LIMIT', 0, 1)
+  local score = whole(last[2] and math.min(last[2] + 1, most) or least)
+  redis.call('ZADD', base .. 'delayed', score, id)
+  if part then
+    redis.call('ZADD', base .. part, score, id)
+  end
+  return score
+end
+local function next_due(base)
+  local first = redis.call('ZRANGE', base .. 'delayed', '0', '0', 'WITHSCORES')[2]
+  local due = first and math.floor(first / DELAYED_STEP) or math.huge
+  local lane_time = tonumber(redis.call('ZRANGE', base .. 'lane-times', '0', '0', 'WITHSCORES')[2]) or math.huge
+  local at = math.min(due, lane_time)
+  return at < math.huge and at or nil
+end
+local PRIORITY_STEP = 0x100000000
+local waiting, may_wake, has_delayed = {}, false, false
+local function delay_task(id, due, part)
+  enter_delayed(base, id, due, part)
+  has_delayed = true
+end
+local function place_waiting(id, lane, priority, to_head)
+  local is_first = true
+  if lane then
+    is_first = rare().enter_lane(lane, id, priority, to_head)
+  elseif priority > 0 then
+    local order = to_head and 0 or redis.call('INCR', base .. 'pc') % PRIORITY_STEP
+    redis.call('ZADD', base .. 'prioritized', whole(priority * PRIORITY_STEP + order), id)
+  elseif to_head then
+    redis.call('RPUSH', base .. 'wait', id)
+  else
+    waiting[#waiting + 1] = id
+  end
+  may_wake = may_wake or is_first
+end
+local function place_task(task)
+  local id = task.id
+  add_bullmq_event('added', id, 'name', task.name)
+  if task.delay then
+    local due = task.enqueued_at + task.delay
+    delay_task(id, due, 'scheduled')
+    return add_bullmq_event('delayed', id, 'delay', whole(due))
+  end
+  place_waiting(id, task.lane, tonumber(task.priority or 0), false)
+  add_bullmq_event('waiting', id)
+end
+local function write_waiting()
+  if #waiting > 0 then
+    redis.call('LPUSH', base .. 'wait', unpack(waiting))
+    waiting = {}
+  end
+  if may_wake and is_open() then
+    redis.call('ZADD', base .. 'marker', '0', '0')
+  end
+  if has_delayed then
+    redis.call('ZADD', base .. 'marker', whole(next_due(base)), '1')
+  end
+end
+local function read_features()
+  local state, limits, capacities = base .. 'turn-state', base .. 'key-limits', base .. 'capacities'
+  return redis.call('EXISTS', state, limits, limits, capacities, capacities, capacities, capacities)
+end
+local function read_obstacles(features)
+  local wait, prioritized = base .. 'wait', base .. 'prioritized'
+  local throttles, times, passes = base .. 'key-throttles', base .. 'lane-times', base .. 'key-passes'
+  local present = redis.call(
+    'EXISTS',
+    throttles,
+    times,
+    passes,
+    wait,
+    wait,
+    wait,
+    wait,
+    prioritized,
+    prioritized,
+    prioritized,
+    prioritized
+  )
+  local obstacles = { has_limits = features % 4 >= 2, is_counted = features >= 2, has_others = present >= 4 }
+  if present % 4 > 0 then
+    obstacles.has_times = redis.call('EXISTS', throttles, times) > 0
+    obstacles.has_throttles = obstacles.has_times and redis.call('EXISTS', throttles) == 1
+    obstacles.has_key_passes = redis.call('EXISTS', passes) == 1
+  end
+  obstacles.limits_lanes = obstacles.is_counted or obstacles.has_throttles or obstacles.has_key_passes
+  return obstacles
+end
+local NEWEST_OF_LANE = 250
+local function note_left_lane(name, count)
+  redis.call('HINCRBY', base .. 'turn-state', 'waiting', -count)
+  if redis.call('EXISTS', lane_list(base, name), lane_priorities(base, name)) > 0 then
+    return
+  end
+  redis.call('ZREM', base .. 'lanes', name)
+  local pass = string.find(name, '\\30', 1, true) and redis.call('ZSCORE', base .. 'blocked-lanes', name)
+  if pass then
+    redis.call('ZREM', base .. 'blocked-lanes', name)
+    redis.call('ZREM', base .. 'lane-times', name)
+    redis.call('ZADD', base .. 'turns', pass, name)
+    redis.call('ZADD', base .. 'marker', '0', '0')
+  end
+end
+local function leave_lane(lane, id)
+  local name = lane_name(lane)
+  if redis.call('ZREM', lane_priorities(base, name), id) == 0 then
+    local list = lane_list(base, name)
+    local newest = redis.call('LPOS', list, id, 'MAXLEN', NEWEST_OF_LANE)
+    if redis.call('LREM', list, newest and 1 or -1, id) == 0 then
+      return false
+    end
+  end
+  note_left_lane(name, 1)
+  return true
+end
+local created_limited
+local function limited()
+  if created_limited then
+    return created_limited
+  end
+local function block_lane(name, pass)
+  redis.call('ZREM', base .. 'turns', name)
+  redis.call('ZADD', base .. 'blocked-lanes', pass, name)
+end
+local function resume_lane(name, pass)
+  redis.call('ZREM', base .. 'blocked-lanes', name)
+  local first = redis.call('ZRANGE', base .. 'turns', 0, 0, 'WITHSCORES')
+  local time = redis.call('HGET', base .. 'turn-state', 'time')
+  redis.call('ZADD', base .. 'turns', math.max(pass, first[2] or 0, time or 0), name)
+  if redis.call('ZSCORE', base .. 'lanes', name) then
+    redis.call('ZADD', base .. 'marker', '0', '0')
+  end
+end
+local function wake_lane(name, ticket)
+  if name and redis.call('ZREM', base .. 'blocked-lanes', name) == 1 then
+    redis.call('ZADD', base .. 'turns', ticket, name)
+    redis.call('ZADD', base .. 'marker', '0', '0')
+  end
+end
+local function wake_first(need)
+  local first, ticket = unpack(redis.call('ZRANGE', base .. 'need-waiters:' .. need, 0, 0, 'WITHSCORES'))
+  wake_lane(first, ticket)
+end
+local function key_need(key)
+  return 'key:' .. key .. '=1'
+end
+local function limits_of_key(key)
+  local own, default, own_rate, default_rate =
+    unpack(redis.call('HMGET', base .. 'key-limits', 'concurrency:' .. key, 'concurrency', 'rate:' .. key, 'rate'))
+  return tonumber(own or default), own_rate or default_rate, own, own_rate
+end
+local function active_of_key(key)
+  return tonumber(redis.call('ZSCORE', base .. 'active-by-key', key)) or 0
+end
+local function count_key(key, by)
+  local count = tonumber(redis.call('ZINCRBY', base .. 'active-by-key', by, key))
+  if count == 0 then
+    redis.call('ZREM', base .. 'active-by-key', key)
+  end
+  return count
+end
+local function open_rate(key, stored)
+  local max, per, burst = string.match(stored, '^(%d+)/(%d+)/(%d+)$')
+  local now, interval = micros() / 1000, per / max
+  local early = interval * (burst - 1)
+  local due = tonumber(redis.call('GET', base .. 'key-rate:' .. key)) or now
+  if due > now + early + interval + 1 then
+    due = now + early
+  end
+  return { key = key, now = now, interval = interval, early = early, due = due }
+end
+local function key_starts_at(key, rate, has_throttles)
+  local starts_at = rate and rate.due - rate.early > rate.now and math.ceil(rate.due - rate.early) or nil
+  local ends_at = has_throttles and tonumber(redis.call('ZSCORE', base .. 'key-throttles', key))
+  return ends_at and ends_at > math.max(micros() / 1000, starts_at or 0) and ends_at or starts_at
+end
+local function count_start(rate)
+  rate.due = math.max(rate.due, rate.now) + rate.interval
+  local life = math.max(1, math.ceil(rate.due - rate.now))
+  redis.call('SET', base .. 'key-rate:' .. rate.key, string.format('%.3f', rate.due), 'PX', life)
+end
+local created_limiters
+local function limiters()
+  if created_limiters then
+    return created_limiters
+  end
+  local function each_need(needs)
+    return string.gmatch(needs, '([^,]+)=(%d+)')
+  end
+  local function capacity_of(limiter)
+    return tonumber(redis.call('HGET', base .. 'capacities', limiter))
+  end
+  local function used_of(limiter)
+    return tonumber(redis.call('ZSCORE', base .. 'in-use', limiter)) or 0
+  end
+local function is_before(one, other)
+  for i = 1, math.min(#one, #other) do
+    local a, b = string.byte(one, i), string.byte(other, i)
+    if a ~= b then
+      return a < b
+    end
+  end
+  return #one < #other
+end
+local function first_waiter(limiter)
+  local capacity, first, ticket = capacity_of(limiter), nil, nil
+  local needs = redis.call('ZRANGEBYLEX', base .. 'waited-needs', '[' .. limiter .. '=', '(' .. limiter .. '>')
+  for _, need in ipairs(needs) do
+    if not capacity or tonumber(string.match(need, '%d+$')) <= capacity then
+      local lane, score = unpack(redis.call('ZRANGE', base .. 'need-waiters:' .. need, 0, 0, 'WITHSCORES'))
+      local at = tonumber(score)
+      if lane and (not first or at < ticket or at == ticket and is_before(lane, first)) then
+        first, ticket = lane, at
+      end
+    end
+  end
+  return first, ticket
+end
+local function wake(limiter)
+  wake_lane(first_waiter(limiter))
+end
+local function leave(name, need)
+  local waiters = base .. 'need-waiters:' .. need
+  if redis.call('ZREM', waiters, name) == 0 then
+    return false
+  end
+  if redis.call('EXISTS', waiters) == 0 then
+    redis.call('ZREM', base .. 'waited-needs', need)
+  end
+  return true
+end
+local function leave_key(name, key)
+  local has_left = leave(name, key_need(key))
+  if has_left then
+    wake_first(key_need(key))
+  end
+  return has_left
+end
+local function leave_waiters(name, key, needs, kept)
+  if redis.call('EXISTS', base .. 'waited-needs') == 0 then
+    return false
+  end
+  local has_left = false
+  for limiter, amount in each_need(needs) do
+    if limiter ~= kept and leave(name, limiter .. '=' .. amount) then
+      has_left = true
+      wake(limiter)
+    end
+  end
+  return kept ~= 'key' and leave_key(name, key) or has_left
+end
+local function wait_for(name, refused, pass, time)
+  for _, need in ipairs(refused) do
+    redis.call('ZADD', base .. 'need-waiters:' .. need, 'NX', pass, name)
+    redis.call('ZADD', base .. 'waited-needs', '0', need)
+  end
+  block_lane(name, pass)
+  local state = base .. 'turn-state'
+  if time and time > (tonumber(redis.call('HGET', state, 'time')) or -1) then
+    redis.call('HSET', state, 'time', time)
+  end
+end
+  local function refusals(name, key, needs, pass)
+    local refused, time = nil, pass
+    for limiter, amount in each_need(needs) do
+      local capacity, need = capacity_of(limiter), limiter .. '=' .. amount
+      if capacity and tonumber(amount) > capacity then
+        leave_waiters(name, key, needs, limiter)
+        return { need }
+      end
+      local first, ticket
+      if capacity then
+        first, ticket = first_waiter(limiter)
+      end
+      local is_behind = first and first ~= name and (ticket < pass or ticket == pass and is_before(first, name))
+      if is_behind or capacity and used_of(limiter) + amount > capacity then
+        refused = refused or {}
+        refused[#refused + 1] = need
+        time = first and math.min(time, ticket) or time
+      end
+    end
+    if refused then
+      leave_key(name, key)
+    end
+    return refused, time
+  end
+  local function is_full(needs)
+    for limiter, amount in each_need(needs) do
+      local capacity = capacity_of(limiter)
+      if capacity and used_of(limiter) + amount > capacity then
+        return true
+      end
+    end
+    return false
+  end
+  local function take(needs)
+    for limiter, amount in each_need(needs) do
+      if string.sub(limiter, 1, 8) ~= 'service:' and redis.call('HEXISTS', base .. 'capacities', limiter) == 1 then
+        redis.call('ZINCRBY', base .. 'in-use', amount, limiter)
+      end
+    end
+  end
+  local function give_back(needs)
+    for limiter, amount in each_need(needs) do
+      local left = redis.call('ZADD', base .. 'in-use', 'XX', 'INCR', '-' .. amount, limiter)
+      if left then
+        if tonumber(left) <= 0 then
+          redis.call('ZREM', base .. 'in-use', limiter)
+        end
+        wake(limiter)
+      end
+    end
+  end
+  created_limiters = {
+    refusals = refusals,
+    wait_for = wait_for,
+    leave_waiters = leave_waiters,
+    is_full = is_full,
+    take = take,
+    give_back = give_back,
+    wake = wake,
+    each_need = each_need,
+  }
+  return created_limiters
+end
+local function resume_key(key)
+  local pass = redis.call('ZSCORE', base .. 'blocked-lanes', key)
+  if pass and not redis.call('ZSCORE', base .. 'lane-times', key) then
+    resume_lane(key, pass)
+  end
+  wake_first(key_need(key))
+end
+local function hold_places(id)
+  local lane = redis.call('HGET', base .. id, 'lane')
+  if not lane then
+    return
+  end
+  local key, needs = split_lane(lane_name(lane))
+  if key ~= '' and redis.call('EXISTS', base .. 'key-limits') == 1 then
+    count_key(key, 1)
+  end
+  if needs then
+    limiters().take(needs)
+  end
+end
+local function give_back_places(key, needs, has_limits)
+  local left = key ~= '' and has_limits and redis.call('ZADD', base .. 'active-by-key', 'XX', 'INCR', '-1', key)
+  if left then
+    if tonumber(left) <= 0 then
+      redis.call('ZREM', base .. 'active-by-key', key)
+    end
+    if redis.call('EXISTS', base .. 'blocked-lanes', base .. 'waited-needs') > 0 then
+      resume_key(key)
+    end
+  end
+  if needs then
+    limiters().give_back(needs)
+  end
+end
+local created_gates
+local function gates()
+  if created_gates then
+    return created_gates
+  end
+  local KIND = 'service:'
+  local ENTRY = '\\30' .. KIND
+  local now, noted, set_gate = millis(), {}, nil
+local BUCKETS, OPEN_JITTER, ROUNDING = 10, 0.1, 1e-9
+local function new_breaker(now)
+  return { state = 'closed', mode = 'auto', generation = 0, since = now, buckets = {} }
+end
+local function next_breaker(breaker, state, now)
+  return { state = state, mode = breaker.mode, generation = breaker.generation + 1, since = now }
+end
+local function half_opened(breaker, at)
+  local after = next_breaker(breaker, 'half_open', at)
+  after.from, after.openings = after.generation, breaker.openings
+  after.started, after['until'], after.succeeded = 0, 'none', 0
+  return after
+end
+local function closed(breaker, now)
+  local after = next_breaker(breaker, 'closed', now)
+  after.buckets = {}
+  return after
+end
+local function open_ms(openings, settings)
+  return math.min(settings.openMs * 2 ^ (openings - 1), settings.maxOpenMs)
+end
+local function opened(breaker, openings, now, settings, random)
+  local after = next_breaker(breaker, 'open', now)
+  after['until'] = now + math.ceil(open_ms(openings, settings) * (1 + OPEN_JITTER * random))
+  after.openings = openings
+  return after
+end
+local function has_passed(ends_at, now, settings)
+  return ends_at <= now or ends_at - now > settings.maxOpenMs * (1 + OPEN_JITTER) + 1
+end
+local function advance(breaker, now, settings)
+  local ends_at = breaker['until']
+  if not ends_at or ends_at == 'none' or not has_passed(ends_at, now, settings) then
+    return breaker
+  end
+  if breaker.state == 'open' then
+    return half_opened(breaker, math.min(ends_at, now))
+  end
+  breaker.generation, breaker.started, breaker['until'] = breaker.generation + 1, 0, 'none'
+  return breaker
+end
+local function breaker_starts_at(breaker, now, settings)
+  local current = advance(breaker, now, settings)
+  local is_probed = current.state == 'half_open' and current.started < settings.probes
+  return (current.state == 'closed' or is_probed) and now or current['until']
+end
+local function admit_start(breaker, now, settings)
+  local current = advance(breaker, now, settings)
+  if current.state == 'half_open' then
+    if current['until'] == 'none' then
+      current['until'] = now + open_ms(current.openings, settings)
+    end
+    current.started = current.started + 1
+  end
+  return current
+end
+local function count_call(breaker, call, now, settings)
+  local length = math.ceil(settings.windowMs / BUCKETS)
+  local current = math.floor(now / length) * length
+  local name = string.format('%.0f', current)
+  local own = breaker.buckets[name] or { 0, 0, 0 }
+  local kept, calls, failures, slow = {}, 0, 0, 0
+  kept[name] = { own[1] + 1, own[2] + (call.failed and 1 or 0), own[3] + (call.slow and 1 or 0) }
+  for at, bucket in pairs(breaker.buckets) do
+    local is_in_window = tonumber(at) <= current and tonumber(at) > current - BUCKETS * length
+    kept[at] = kept[at] or is_in_window and bucket or nil
+  end
+  for _, bucket in pairs(kept) do
+    calls, failures, slow = calls + bucket[1], failures + bucket[2], slow + bucket[3]
+  end
+  breaker.buckets = kept
+  return calls >= settings.minimumCalls
+    and (failures / calls >= settings.failureRate - ROUNDING or slow / calls >= settings.slowCallRate - ROUNDING)
+end
+local function record_call(breaker, call, now, settings, random)
+  if breaker.state == 'closed' and call.generation == breaker.generation then
+    local is_exceeded = count_call(breaker, call, now, settings)
+    return is_exceeded and breaker.mode == 'auto' and opened(breaker, 1, now, settings, random) or breaker
+  end
+  if breaker.state ~= 'half_open' or call.generation < breaker.from then
+    return nil
+  end
+  if call.failed or call.slow then
+    return opened(breaker, breaker.openings + 1, now, settings, random)
+  end
+  breaker.succeeded = breaker.succeeded + 1
+  return breaker.succeeded >= settings.probes and closed(breaker, now) or breaker
+end
+local function with_mode(breaker, mode, now)
+  breaker.mode = mode
+  if mode == 'open' then
+    local after = next_breaker(breaker, 'open', now)
+    after['until'], after.openings = 'none', breaker.openings or 1
+    return after
+  end
+  if mode == 'closed' then
+    return breaker.state == 'closed' and breaker or closed(breaker, now)
+  end
+  return breaker.state == 'open' and half_opened(breaker, now) or breaker
+end
+local function read_breaker(service)
+  local stored = redis.call('HGET', base .. 'breakers', service)
+  return stored and cjson.decode(stored)
+end
+local function store_breaker(service, stored)
+  redis.call('HSET', base .. 'breakers', service, cjson.encode(stored))
+end
+local function write_breaker(service, stored)
+  store_breaker(service, stored)
+  set_gate(service, breaker_starts_at(stored.breaker, now, stored.settings))
+end
+local function define_breaker(service, settings)
+  local stored = read_breaker(service) or { breaker = new_breaker(now) }
+  stored.settings = cjson.decode(settings)
+  write_breaker(service, stored)
+end
+local function set_breaker(service, mode, by, settings)
+  local stored = read_breaker(service) or { breaker = new_breaker(now), settings = cjson.decode(settings) }
+  if stored.breaker.mode ~= mode then
+    local after = with_mode(stored.breaker, mode, now)
+    write_breaker(service, { breaker = after, settings = stored.settings, setBy = { by = by, at = now } })
+  end
+end
+local function remove_breaker(service)
+  redis.call('HDEL', base .. 'breakers', service)
+  set_gate(service, now)
+end
+local function refresh_breaker(service)
+  local stored = read_breaker(service)
+  set_gate(service, stored and breaker_starts_at(stored.breaker, now, stored.settings) or now)
+end
+local function admit_to(service)
+  local stored = read_breaker(service)
+  if not stored then
+    return 0
+  end
+  stored.breaker = admit_start(stored.breaker, now, stored.settings)
+  if stored.breaker.state == 'half_open' then
+    write_breaker(service, stored)
+  end
+  return stored.breaker.generation
+end
+local function record_breaker_call(service, call, random)
+  local stored = read_breaker(service)
+  local was_closed = stored and stored.breaker.state == 'closed'
+  local after = stored and record_call(stored.breaker, call, now, stored.settings, random)
+  if not after then
+    return
+  end
+  stored.breaker = after
+  if was_closed and after.state == 'closed' then
+    store_breaker(service, stored)
+  else
+    write_breaker(service, stored)
+  end
+end
+  local function wake_held_up(limiter)
+    for _, need in ipairs(redis.call('ZRANGEBYLEX', base .. 'waited-needs', '[permits:', '+')) do
+      local first = redis.call('ZRANGE', base .. 'need-waiters:' .. need, 0, 0)[1]
+      if first and string.find(first, limiter .. '=', 1, true) then
+        wake_first(need)
+      end
+    end
+  end
+  function set_gate(service, starts_at)
+    local times, limiter = base .. 'lane-times', KIND .. service
+    local has_lanes = redis.call('EXISTS', base .. 'turn-state') == 1
+    if starts_at == now then
+      if redis.call('HDEL', base .. 'capacities', limiter) == 1 and has_lanes then
+        redis.call('ZADD', times, whole(now), ENTRY .. service)
+        redis.call('ZADD', base .. 'marker', '0', '0')
+      end
+      return
+    end
+    if redis.call('HSET', base .. 'capacities', limiter, '0') == 1 then
+      wake_held_up(limiter)
+    end
+    if starts_at == 'none' then
+      redis.call('ZREM', times, ENTRY .. service)
+    elseif has_lanes then
+      redis.call('ZADD', times, whole(starts_at), ENTRY .. service)
+      redis.call('ZADD', base .. 'marker', 'LT', whole(starts_at), '1')
+    end
+  end
+  local function admit(id, needs)
+    local admitted = {}
+    for service in string.gmatch(needs, KIND .. '([^=]+)=') do
+      admitted[service] = admit_to(service)
+    end
+    if next(admitted) then
+      redis.call('HSET', base .. id, 'admitted', cjson.encode(admitted))
+    end
+  end
+  local function count_calls(id, calls)
+    local admitted = cjson.decode(redis.call('HGET', base .. id, 'admitted') or '{}')
+    for _, each in ipairs(cjson.decode(calls)) do
+      local service, failed, slow, random = unpack(each)
+      if admitted[service] then
+        local call = { generation = admitted[service], failed = failed, slow = slow }
+        record_breaker_call(service, call, random)
+      end
+    end
+  end
+  local function note(need)
+    local service = string.match(need, '^' .. KIND .. '(.*)=')
+    if service and not redis.call('ZSCORE', base .. 'lane-times', ENTRY .. service) then
+      refresh_breaker(service)
+    end
+  end
+  local function note_closed(needs)
+    for need in string.gmatch(needs, KIND .. '[^,]+') do
+      if not noted[need] and redis.call('HEXISTS', base .. 'capacities', string.match(need, '^[^=]+')) == 1 then
+        note(need)
+      end
+      noted[need] = true
+    end
+  end
+  local function resume(entry, most)
+    local service = string.match(entry, '^' .. ENTRY .. '([^=]*)$')
+    if not service then
+      return
+    end
+    refresh_breaker(service)
+    if redis.call('HEXISTS', base .. 'capacities', KIND .. service) == 1 then
+      return
+    end
+    local need = KIND .. service .. '=1'
+    local lanes = redis.call('ZPOPMIN', base .. 'need-waiters:' .. need, most)
+    for i = 1, #lanes, 2 do
+      local pass = redis.call('ZSCORE', base .. 'blocked-lanes', lanes[i])
+      if pass then
+        resume_lane(lanes[i], pass)
+      end
+    end
+    if redis.call('EXISTS', base .. 'need-waiters:' .. need) == 1 then
+      redis.call('ZADD', base .. 'lane-times', whole(now), entry)
+      redis.call('ZADD', base .. 'marker', '0', '0')
+    else
+      redis.call('ZREM', base .. 'lane-times', entry)
+      redis.call('ZREM', base .. 'waited-needs', need)
+    end
+  end
+  created_gates = {
+    define = define_breaker,
+    set = set_breaker,
+    remove = remove_breaker,
+    admit = admit,
+    count_calls = count_calls,
+    note = note,
+    note_closed = note_closed,
+    resume = resume,
+  }
+  return created_gates
+end
+local function read_lane(name, obstacles)
+  local key, needs = split_lane(name)
+  local lane = { name = name, key = key, needs = needs }
+  if obstacles.has_limits and key ~= '' then
+    local limit, rate = limits_of_key(key)
+    lane.limit, lane.rate = limit, rate and open_rate(key, rate) or nil
+  end
+  lane.starts_at = key_starts_at(key, lane.rate, obstacles.has_throttles)
+  return lane
+end
+local function open_turn(name, pass, obstacles)
+  local turn = read_lane(name, obstacles)
+  turn.pass = pass
+  if obstacles.has_limits and turn.key ~= '' and not turn.starts_at then
+    turn.active = count_key(turn.key, 1)
+  end
+  turn.is_limited = turn.needs and (obstacles.is_counted or redis.call('EXISTS', base .. 'waited-needs') == 1)
+  return turn
+end
+local function wait_for_key(turn, pass, time)
+  local name, starts_at = turn.name, turn.starts_at
+  if turn.is_limited and not starts_at then
+    return limiters().wait_for(name, { key_need(turn.key) }, pass, time)
+  end
+  block_lane(name, pass)
+  redis.call('HSET', base .. 'turn-state', 'time', time or pass)
+  if starts_at then
+    redis.call('ZADD', base .. 'lane-times', whole(starts_at), name)
+  end
+end
+local function holds_up(turn)
+  local name, key, needs, pass = turn.name, turn.key, turn.needs, turn.pass
+  local is_at_limit = turn.starts_at or turn.limit and turn.active > turn.limit
+  if turn.is_limited and not redis.call('ZSCORE', base .. 'lanes', name) then
+    return false
+  end
+  if is_at_limit then
+    if turn.is_limited then
+      limiters().leave_waiters(name, key, needs, not turn.starts_at and 'key' or nil)
+    end
+    wait_for_key(turn, pass, nil)
+    return true
+  end
+  local refused, time
+  if turn.is_limited then
+    refused, time = limiters().refusals(name, key, needs, pass)
+  end
+  if refused then
+    limiters().wait_for(name, refused, pass, time)
+    if string.find(refused[1], '^service:') then
+      gates().note(refused[1])
+    end
+  end
+  return refused ~= nil
+end
+local function reached_pass(turn)
+  local name, pass = turn.name, turn.pass
+  if not turn.is_limited or redis.call('EXISTS', base .. 'waited-needs') == 0 then
+    return pass
+  end
+  local other = redis.call('ZRANGE', base .. 'turns', 1, 1, 'WITHSCORES')
+  local time = math.max(other[2] or 0, redis.call('HGET', base .. 'turn-state', 'time') or 0)
+  return limiters().leave_waiters(name, turn.key, turn.needs) and math.max(pass, time) or pass
+end
+local function end_turn(turn, id, lane, obstacles)
+  local name, key, needs, passes = turn.name, turn.key, turn.needs, base .. 'key-passes'
+  local pass = reached_pass(turn)
+  local key_pass = obstacles.has_key_passes and tonumber(redis.call('ZSCORE', passes, key)) or nil
+  local next_pass = math.max(pass, key_pass or pass) + 1 / lane_weight(lane)
+  if key_pass or needs then
+    redis.call('ZADD', passes, next_pass, key)
+  end
+  if turn.rate then
+    count_start(turn.rate)
+    turn.starts_at = key_starts_at(key, turn.rate, false)
+  end
+  if turn.is_limited then
+    limiters().take(needs)
+  end
+  if needs and string.find(needs, 'service:', 1, true) then
+    gates().admit(id, needs)
+  end
+  if turn.starts_at or turn.limit and turn.active >= turn.limit then
+    wait_for_key(turn, next_pass, pass)
+    return false
+  end
+  redis.call('ZADD', base .. 'turns', next_pass, name)
+  local has_tasks = turn.is_limited and redis.call('ZSCORE', base .. 'lanes', name)
+  local refused = has_tasks and limiters().refusals(name, key, needs, next_pass)
+  if refused then
+    limiters().wait_for(name, refused, next_pass, pass)
+  end
+  return not refused
+end
+local function end_idle_turn(turn, is_empty)
+  if is_empty and turn.is_limited then
+    limiters().leave_waiters(turn.name, turn.key, turn.needs)
+  end
+  if is_empty and turn.needs then
+    redis.call('ZREMRANGEBYSCORE', base .. 'key-passes', '-inf', turn.pass)
+  end
+  if turn.active then
+    count_key(turn.key, -1)
+  end
+end
+local RESUMED_AT_ONCE = 32
+local function resume_due(now)
+  local times = base .. 'lane-times'
+  for _, name in ipairs(redis.call('ZRANGEBYSCORE', times, '-inf', now, 'LIMIT', 0, RESUMED_AT_ONCE)) do
+    redis.call('ZREM', times, name)
+    local pass = redis.call('ZSCORE', base .. 'blocked-lanes', name)
+    if pass then
+      resume_lane(name, pass)
+    end
+    if string.find(name, '^\\30service:') then
+      gates().resume(name, RESUMED_AT_ONCE)
+    end
+  end
+end
+local function begin_again()
+  local turns, blocked = base .. 'turns', base .. 'blocked-lanes'
+  for _, need in ipairs(redis.call('ZRANGE', base .. 'waited-needs', 0, -1)) do
+    redis.call('ZDIFFSTORE', blocked, '2', blocked, base .. 'need-waiters:' .. need)
+    redis.call('UNLINK', base .. 'need-waiters:' .. need)
+  end
+  redis.call('UNLINK', base .. 'waited-needs', base .. 'key-passes')
+  redis.call('ZUNIONSTORE', blocked, '1', blocked, 'WEIGHTS', '0')
+  redis.call('ZDIFFSTORE', turns, '2', base .. 'lanes', blocked)
+  redis.call('ZUNIONSTORE', turns, '1', turns, 'WEIGHTS', '0')
+  redis.call('HDEL', base .. 'turn-state', 'pass', 'time')
+end
+local function return_stray(id, lane, is_others_turn)
+  redis.call('LPOP', base .. 'active')
+  if is_others_turn then
+    redis.call('HINCRBYFLOAT', base .. 'turn-state', 'pass', '-1')
+  end
+  enter_lane(lane, id, 0, true)
+end
+  created_limited = {
+    hold_places = hold_places,
+    give_back_places = give_back_places,
+    open_turn = open_turn,
+    holds_up = holds_up,
+    end_turn = end_turn,
+    end_idle_turn = end_idle_turn,
+    resume_due = resume_due,
+    begin_again = begin_again,
+    return_stray = return_stray,
+  }
+  return created_limited
+end
+local function give_back(lane)
+  local key, needs = split_lane(lane_name(lane))
+  local features = read_features()
+  local has_limits = features % 4 >= 2
+  if needs or has_limits and key ~= '' then
+    limited().give_back_places(key, needs, has_limits)
+  end
+  return not needs and features or nil
+end
+local function decode_json(text)
+  return cjson.decode((string.gsub(text, '\\\\u[dD][89a-fA-F]%x%x', '\\\\ufffd')))
+end
+local MAX_ATTEMPT_RECORDS = 10
+local function read_stacks(job)
+  local is_json, stacks = pcall(decode_json, redis.call('HGET', job, 'stacktrace') or '[]')
+  if not is_json or type(stacks) ~= 'table' then
+    stacks = {}
+  end
+  local newest = stacks[#stacks]
+  return stacks, type(newest) == 'string' and tonumber(string.match(newest, '^[^\\n]*"endedAt":(%d+)')) or 0
+end
+local function append_stack(job, stacks, stack)
+  while #stacks >= MAX_ATTEMPT_RECORDS do
+    table.remove(stacks, 1)
+  end
+  stacks[#stacks + 1] = stack
+  redis.call('HSET', job, 'stacktrace', cjson.encode(stacks))
+end
+local TOO_MANY_LOSSES = 'job stalled more than allowable limit'
+local function count_loss(job, loss, max)
+  local starts = loss.starts
+  if starts and loss.lived == starts then
+    return
+  end
+  if redis.call('HINCRBY', job, 'stc', '1') > max and not loss.is_repeated then
+    redis.call('HSET', job, 'defa', TOO_MANY_LOSSES)
+  end
+  if not starts then
+    return
+  end
+  redis.call('HSET', job, 'lostIn', starts)
+  if not loss.deaths or loss.alone == starts then
+    redis.call('HINCRBY', job, 'deaths', '1')
+    redis.call('HSET', job, 'diedIn', starts)
+  end
+end
+local function uncount_loss(job)
+  if redis.call('HINCRBY', job, 'stc', '-1') <= 0 then
+    redis.call('HDEL', job, 'stc')
+  end
+  if redis.call('HGET', job, 'defa') == TOO_MANY_LOSSES then
+    redis.call('HDEL', job, 'defa')
+  end
+end
+local has_cancel_rules
+local function note_return(id)
+  if has_cancel_rules == nil then
+    has_cancel_rules = redis.call('EXISTS', base .. 'cancel-rules') == 1
+  end
+  if has_cancel_rules then
+    redis.call('SADD', base .. 'cancel-returned', id)
+  end
+end
+local MAX_LOG_EVENTS = 100
+local function add_task_event(base, id, count, event)
+  redis.call('XADD', base .. 'task-events', 'MAXLEN', '~', count, '*', 'id', id, 'event', event)
+end
+local function event_start(type, name, tags, group)
+  local start = '{"type":"' .. type .. '","task":' .. cjson.encode(name or '') .. (tags and ',"tags":' .. tags or '')
+  return start .. (group and string.gsub(group, '^(%S+) (%d+)', ',"group":{"id":"%1","member":%2}') or '')
+end
+local function may_add(job, event)
+  return string.sub(event, 1, 13) ~= '{"type":"log"'
+    or redis.call('EXISTS', job) == 0
+    or redis.call('HINCRBY', job, 'logLines', 1) <= MAX_LOG_EVENTS
+end
+local function add_task_events(base, id, lines, due)
+  local count
+  for line in string.gmatch(lines, '[^\\n]+') do
+    if not count then
+      count = line
+    elseif may_add(base .. id, line) then
+      local event = due and string.sub(line, -1) ~= '}' and line .. string.format('%.0f}', due) or line
+      add_task_event(base, id, count, event)
+    end
+  end
+end
+local LOST_RECORD = '{"fencingToken":%s,"attempt":%d,"counted":false,"state":"RECOVER_ERR","reason":"process_lost",'
+  .. '"message":"the worker was lost","worker":%s,"startedAt":%s,"endedAt":%s}'
+  .. '\\nRECOVER_ERR (process_lost): the worker was lost'
+local LOST_EVENT = ',"attempt":%d,"fencingToken":%s,"outcome":"panicked",'
+  .. '"error":{"code":"process_lost","message":"the worker was lost"}}'
+local function read_lost(id)
+  local job = base .. id
+  local starts, attempts, begun, worker, lane, scheduler, deaths, alone, lived =
+    unpack(redis.call('HMGET', job, 'ats', 'atm', 'processedOn', 'pb', 'lane', 'rjk', 'deaths', 'alone', 'livedIn'))
+  local events, name, tags, group = unpack(redis.call('HMGET', job, 'events', 'name', 'tags', 'group'))
+  local repeats = base .. 'repeat'
+  return {
+    id = id,
+    job = job,
+    exists = redis.call('EXISTS', job) == 1,
+    starts = starts,
+    attempt = (tonumber(attempts) or 0) + 1,
+    begun = begun,
+    worker = cjson.encode(worker or 'unknown'),
+    lane = lane,
+    is_repeated = scheduler
+      and (redis.call('EXISTS', repeats .. ':' .. scheduler) == 1 or redis.call('ZSCORE', repeats, scheduler)),
+    deaths = deaths,
+    alone = alone,
+    lived = lived,
+    stacks = (read_stacks(job)),
+    events = events,
+    event_start = events and event_start('requeued', name, tags, group),
+  }
+end
+local function return_lost(task, at, max)
+  local id, starts, attempt = task.id, task.starts or '0', task.attempt
+  count_loss(task.job, task, max)
+  local record = string.format(LOST_RECORD, starts, attempt, task.worker, task.begun or at, at)
+  append_stack(task.job, task.stacks, record)
+  if task.lane then
+    give_back(task.lane)
+  end
+  place_waiting(id, task.lane, 0, true)
+  add_bullmq_event('waiting', id, 'prev', 'active')
+  add_bullmq_event('stalled', id)
+  note_return(id)
+  if task.events then
+    add_task_event(base, id, task.events, task.event_start .. string.format(LOST_EVENT, attempt, starts))
+  end
+end
+local MARKS_AT_ONCE, MARKED_AT_ONCE = 500, 1000
+local RETURNED_AT_ONCE, MAX_PASSED = 50, 100000
+local active = base .. 'active'
+local function look_at_marks(cursor)
+  local most = math.floor(MAX_PASSED / math.max(1, redis.call('LLEN', active)))
+  most = math.max(1, math.min(most, RETURNED_AT_ONCE))
+  local after, ids = unpack(redis.call('SSCAN', stalled, cursor, 'COUNT', MARKS_AT_ONCE))
+  local lost, soonest = {}, nil
+  for _, id in ipairs(ids) do
+    local left = redis.call('PTTL', base .. id .. ':lock')
+    if left >= 0 then
+      soonest = math.min(soonest or left, left)
+    elseif left == -2 and #lost == most then
+      return lost, soonest, cursor
+    elseif left == -2 then
+      lost[#lost + 1] = read_lost(id)
+    end
+  end
+  return lost, soonest, after == '0' and '' or after
+end
+local function return_all(lost)
+  local returned = {}
+  for _, task in ipairs(lost) do
+    redis.call('SREM', stalled, task.id)
+    if redis.call('LREM', active, '-1', task.id) == 1 and task.exists then
+      return_lost(task, now, tonumber(maxLosses))
+      returned[#returned + 1] = task.id
+    end
+  end
+  if #returned > 0 then
+    redis.call('HINCRBY', base .. 'totals', 'recovered', #returned)
+    if is_open() then
+      redis.call('ZADD', base .. 'marker', '0', '0')
+    end
+  end
+  return returned
+end
+local function mark_active(marked)
+  local ids = redis.call('LRANGE', active, -(marked + MARKED_AT_ONCE), -(marked + 1))
+  if #ids > 0 then
+    redis.call('SADD', stalled, unpack(ids))
+  end
+  return #ids == MARKED_AT_ONCE
+end
+if fencing ~= '' and is_deposed(base .. 'leader', fencing) then
+  return { '', false }
+end
+if checkMs ~= '' and not redis.call('SET', base .. 'stalled-check', now, 'PX', checkMs, 'NX') then
+  return { '', false }
+end
+local cursor, marked = string.match(position, '^(%d*) (%d+)$')
+local lost, soonest = {}, nil
+if cursor ~= '' then
+  lost, soonest, cursor = look_at_marks(cursor)
+end
+local returned = return_all(lost)
+if cursor ~= '' then
+  return { cursor .. ' 0', soonest or false, unpack(returned) }
+end
+local has_more = mark_active(tonumber(marked))
+return { has_more and ' ' .. whole(marked + MARKED_AT_ONCE) or '', soonest or false, unpack(returned) }
 `,
 })
 

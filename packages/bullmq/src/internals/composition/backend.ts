@@ -5,13 +5,11 @@
 // those whose scripts are Bullpen's own (../../store/moves.ts, ../../store/backend.ts).
 import type { Candidates, Retention } from '@bullpen/engine/internal'
 import { type BackendFactory, createRedisBackend, type RedisClient, type RedisQueueBackend } from 'bullmq'
-import { type ScriptArgument, type ScriptCall, scriptCall } from '../../redis/script-calls.ts'
 import type { Commander } from '../../scripts/script.ts'
 import type { AttemptEnd, PendingEnds } from '../../store/attempt-end.ts'
-import { taskMethods } from '../../store/backend.ts'
+import { lockMethods, taskMethods } from '../../store/backend.ts'
 import { replaceMoves } from '../../store/moves.ts'
 import { COMPOSED } from './composed-scripts.ts'
-import { timeTranslation } from './scripts-clock.ts'
 
 export interface ComposeOptions {
   /** Returns the time in ms since 1970, by the clock that all of the queue's processes share. */
@@ -94,7 +92,7 @@ export function composeBackend(
   if (composed.has(backend)) return backend
   const state: Composed = { pending: new Map(), prepare: undefined }
   composed.set(backend, state)
-  Object.assign(backend, taskMethods(backend))
+  Object.assign(backend, taskMethods(backend), lockMethods(backend, now))
   const forQueue = backend.forQueue.bind(backend)
   // The jobs that a FlowProducer returns change through such a backend. Its class is that of this one.
   backend.forQueue = (...queue) => composeBackend(forQueue(...queue) as RedisQueueBackend, { now, retention })
@@ -102,12 +100,13 @@ export function composeBackend(
   backend.connection.client.then(defineScripts, () => {})
   // A FlowProducer adds jobs to any queue, and its backend belongs to a queue without a name.
   const base = backend.toKey('').endsWith('::') ? undefined : backend.toKey('')
-  const time = timeTranslation(now)
+  // BullMQ computes how long to wait for the next delayed job with the machine's clock, but the job is due by Redis's.
+  const toMachine = (time: number): number => (time > 0 ? time + (Date.now() - now()) : time)
   const exec = backend.execCommand.bind(backend)
   const waitForJob = backend.waitForJob.bind(backend)
 
   replaceMoves(backend, {
-    ...{ now, toMachine: time.toMachine, retention, commands, candidates, pending: state.pending },
+    ...{ now, toMachine, retention, commands, candidates, pending: state.pending },
     async prepare() {
       if (state.prepare !== undefined) await state.prepare(await backend.client)
     },
@@ -116,8 +115,6 @@ export function composeBackend(
   backend.execCommand = (client, name, args: unknown[]) => {
     const script = COMPOSED.get(name)
     if (script === undefined) return exec(client, name, args)
-    time.toRedis(name, args)
-    for (const each of script.extra) args.push(each === 'at' ? now() : '')
     args.push(base ?? baseOf(String(args[0])))
     return client.runCommand(script.name, args)
   }
@@ -140,7 +137,7 @@ export function composeBackend(
     const marker = await waitInBlocks(seconds)
     // A shorter wait ends when a delayed task is due.
     if (marker !== null || seconds < IDLE_WAIT_SECONDS) onWoken?.()
-    return marker && { ...marker, score: time.toMachine(marker.score) }
+    return marker && { ...marker, score: toMachine(marker.score) }
   }
   return backend
 }
@@ -165,34 +162,11 @@ export function expectEnd(backend: object, end: AttemptEnd): boolean {
 const clientsWithScripts = new WeakSet<object>()
 
 /**
- * Returns a client that runs the composed scripts on Bullpen's own connection. BullMQ's own client is available only after a
- * round trip.
- */
-export function commandsOf(redis: Commander): RedisClient {
-  // Of BullMQ's client, `defineScripts` uses only `defineCommand`, and `execCommand` uses only `runCommand`.
-  defineScripts(redis as unknown as RedisClient)
-  const calls = new Map<string, ScriptCall>()
-  const callOf = (name: string): ScriptCall => {
-    const script = COMPOSED_BY_COMMAND.get(name)
-    if (script === undefined) throw new Error(`${name} is not a composed script`)
-    const call = scriptCall(redis, script)
-    calls.set(name, call)
-    return call
-  }
-  const runCommand = (name: string, args: readonly ScriptArgument[]) => (calls.get(name) ?? callOf(name))(args)
-  return { runCommand } as unknown as RedisClient
-}
-
-/** The composed scripts, by the names of their commands. */
-const COMPOSED_BY_COMMAND = new Map([...COMPOSED.values()].map((script) => [script.name, script]))
-
-/**
  * Defines the scripts as commands on a client. The client's transactions have the same commands, so the scripts are defined
  * before any transaction begins.
  */
 function defineScripts(client: RedisClient): void {
   if (clientsWithScripts.has(client)) return
   clientsWithScripts.add(client)
-  for (const { name, numberOfKeys, lua } of COMPOSED_BY_COMMAND.values())
-    client.defineCommand(name, { numberOfKeys, lua })
+  for (const { name, numberOfKeys, lua } of COMPOSED.values()) client.defineCommand(name, { numberOfKeys, lua })
 }

@@ -22,7 +22,6 @@ const HARMLESS: Readonly<Record<string, readonly string[]>> = {
 
 /** The keys that BullMQ deletes on their own: locks, markers, counters, schedulers and deduplication keys. */
 const SINGLE_DELETIONS = [
-  'KEYS[1]',
   'KEYS[1] .. ":" .. jobSchedulerId',
   'deduplicationKey',
   'deduplicationNextKey',
@@ -33,7 +32,6 @@ const SINGLE_DELETIONS = [
   'prefix .. "dn:" .. deduplicationId',
   'prefixKey .. "dn:" .. deduplicationId',
   'schedulerKey',
-  'stalledKey',
 ]
 
 interface Call {

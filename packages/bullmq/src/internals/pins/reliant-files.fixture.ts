@@ -4,7 +4,6 @@ import { COMPOSED as COMPOSED_SCRIPTS, REPLACED } from '../composition/composed-
 
 const COMPOSED = 'internals/composition/composed-scripts.ts'
 const INDEX = 'internals/status/status-index.ts'
-const CLOCK = 'internals/composition/scripts-clock.ts'
 const BACKEND = 'internals/composition/backend.ts'
 const CONSUMER = 'internals/worker/consumer-worker.ts'
 const MOVES = 'store/moves.ts'
@@ -38,11 +37,9 @@ const BY_SCRIPT: Readonly<Record<string, readonly string[]>> = {
   moveToDelayed: [...END_AND_START, 'internals/status/places.ts', 'processor.ts', 'store/lua/includes/delayed-set.lua'],
   moveJobFromActiveToWait: [...END_AND_START, 'processor.ts'],
   moveStalledJobsToWait: [
-    COMPOSED,
-    TURNS,
-    CLOCK,
-    'internals/stalled-check.ts',
-    'store/lua/includes/attempt-records.lua',
+    OWN,
+    'store/lua/recover.lua',
+    ...['lost-attempts', 'losses'].map((name) => `store/lua/includes/${name}.lua`),
     'queries/task-state.ts',
   ],
   retryJob: END_AND_START,
@@ -59,15 +56,15 @@ const BY_SCRIPT: Readonly<Record<string, readonly string[]>> = {
   obliterate: ['store/lua/obliterate-queue.lua', REMOVAL, OWN],
   removeOrphanedJobs: ['store/lua/remove-orphans.lua', OWN],
   updateData: ['store/lua/change-data.lua', OWN],
-  extendLock: ['locks/renew-locks.lua'],
-  extendLocks: ['locks/renew-locks.lua'],
+  extendLock: ['locks/renew-locks.lua', OWN],
+  extendLocks: ['locks/renew-locks.lua', OWN],
   pause: ['fleet/apply-settings.lua'],
 }
 
 /** By class, or by class and method. */
 const BY_METHOD: Readonly<Record<string, readonly string[]>> = {
-  'RedisQueueBackend.execCommand': [BACKEND, CLOCK],
-  'RedisQueueBackend.waitForJob': [BACKEND, CLOCK],
+  'RedisQueueBackend.execCommand': [BACKEND],
+  'RedisQueueBackend.waitForJob': [BACKEND],
   'RedisQueueBackend.moveToDelayed': [MOVES, 'processor.ts'],
   'RedisQueueBackend.moveJobFromActiveToWait': [MOVES, 'processor.ts'],
   'Worker.pause': [CONSUMER, 'consumer.ts', 'internals/worker/unattached-worker.ts'],
@@ -75,8 +72,8 @@ const BY_METHOD: Readonly<Record<string, readonly string[]>> = {
   'RedisQueueBackend.addFlow': [BACKEND],
   Worker: [CONSUMER, 'consumer.ts', 'plain-processor.ts'],
   'Worker.handleFailed': ['processor.ts', CONSUMER],
-  'Worker.waitForJob': [CLOCK],
-  'Worker.getBlockTimeout': [CLOCK],
+  'Worker.waitForJob': [BACKEND],
+  'Worker.getBlockTimeout': [BACKEND],
   QueueBase: [BACKEND],
   Job: ['processor.ts', 'plain-processor.ts'],
   'Job.updateStacktrace': ['processor.ts', 'codec.ts'],

@@ -53,7 +53,6 @@ it('each of these commands is preceded by a look at the lane', () => {
 
 /** The commands that remove a job from `active`, by script. BullMQ removes an old kind of marker, too, which Bullpen never adds. */
 const REMOVALS = {
-  moveStalledJobsToWait: ['rcall("LREM", activeKey, 1, jobId)', 'rcall("LREM", activeKey, 1, jobId)'],
   moveToWaitingChildren: ['rcall("LREM", activeKey, -1, jobId)'],
 }
 

@@ -3,7 +3,7 @@
 import { type Job, Worker } from 'bullmq'
 import type { LockRenewer, RenewedLock } from '../../locks/lock-renewer.ts'
 import { renewLocks } from '../../locks/renewal.ts'
-import type { Commander } from '../../scripts/script.ts'
+import { type Commander, runnerOn } from '../../scripts/script.ts'
 
 export interface JobLocks {
   readonly renewer: LockRenewer
@@ -46,7 +46,7 @@ export class ConsumerWorker extends Worker {
       // The reply to the fetch was read late, because the event loop was blocked or Redis did not respond. Start the job only if
       // no other process has it.
       const sentAt = performance.now()
-      const lost = await renewLocks(redis, { base, lockMs }, [{ id, token }])
+      const lost = await renewLocks(runnerOn(redis), { base, lockMs }, [{ id, token }])
       if (lost.length > 0) return undefined
       ageMs = performance.now() - sentAt
     }

@@ -198,13 +198,6 @@ export const BULLPEN_ROWS = {
     owner: 'queue',
     ends: 'kept; a number',
   },
-  leaderCheck: {
-    type: 'string',
-    holds: "the mark of the leader's search for lost tasks",
-    owner: 'leader',
-    ends: 'expires after one interval of the search',
-    expires: true,
-  },
   expiries: {
     type: 'sorted set',
     holds: 'tasks with a queue timeout, by time of expiry',

@@ -1,0 +1,99 @@
+#!lua flags=allow-oom
+-- Returns the tasks that have lost their worker to the queue, in two checks, as BullMQ does. A check marks the active tasks, and the
+-- renewal of a task's lock removes its mark. A task that the next check finds marked and without a lock has lost its worker.
+--
+-- One run looks at a bounded number of tasks, so a check of many active tasks takes several runs: they first look at all marks, and then
+-- mark the active tasks. If tasks end between two runs, others move in `active`, and a run may leave some of these unmarked until the
+-- next check. A lost task whose data has been deleted leaves `active`, and returns nowhere.
+--
+-- KEYS[1]  stalled    the marks
+-- ARGV[1]  base       the prefix of the queue's keys
+-- ARGV[2]  now        the time, in ms since 1970
+-- ARGV[3]  maxLosses  how often a task may lose its worker
+-- ARGV[4]  fencing    the leader's fencing number, or '' if a Worker checks
+-- ARGV[5]  checkMs    for how long no other Worker checks; '' for the leader, and for all but the first run of a Worker's check
+-- ARGV[6]  position   where the last run has stopped: the cursor of the marks, or '' if all were looked at, and how many tasks were
+--                     marked. '0 0' in the first run
+--
+-- Returns `[position: string, expiresInMs: number | null, ...recovered: string[]]`: '' if the check is complete; when the first lock of
+-- the marked tasks expires, which has not been renewed since the last check; and the tasks that have returned. If there is a newer leader,
+-- or if another Worker has checked, nothing was written.
+local stalled = KEYS[1]
+local base, now, maxLosses, fencing, checkMs, position = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
+--- @include fence
+--- @include time
+--- @include lost-attempts
+
+-- How many marks one run looks at, and how many tasks it marks. Each takes Redis about 0.3 ms.
+local MARKS_AT_ONCE, MARKED_AT_ONCE = 500, 1000
+-- How many tasks one run returns, and how many entries of `active` it may pass to find them. Each takes Redis about 1 ms.
+local RETURNED_AT_ONCE, MAX_PASSED = 50, 100000
+
+local active = base .. 'active'
+
+-- Returns the lost tasks among a page of the marked ones, when the first lock of the others expires, and the cursor of the next page. It is
+-- that of this page again if the page has too many lost tasks.
+local function look_at_marks(cursor)
+  local most = math.floor(MAX_PASSED / math.max(1, redis.call('LLEN', active)))
+  most = math.max(1, math.min(most, RETURNED_AT_ONCE))
+  local after, ids = unpack(redis.call('SSCAN', stalled, cursor, 'COUNT', MARKS_AT_ONCE))
+  local lost, soonest = {}, nil
+  for _, id in ipairs(ids) do
+    local left = redis.call('PTTL', base .. id .. ':lock')
+    if left >= 0 then
+      soonest = math.min(soonest or left, left)
+    elseif left == -2 and #lost == most then
+      return lost, soonest, cursor
+    elseif left == -2 then
+      lost[#lost + 1] = read_lost(id)
+    end
+  end
+  return lost, soonest, after == '0' and '' or after
+end
+
+-- The longest-running tasks are at the right end of the list. A scan may find a mark twice, and a marked task may have been removed by
+-- another tool. A worker wakes even if the lanes of the tasks had others, because a place of the queue has become free.
+local function return_all(lost)
+  local returned = {}
+  for _, task in ipairs(lost) do
+    redis.call('SREM', stalled, task.id)
+    if redis.call('LREM', active, '-1', task.id) == 1 and task.exists then
+      return_lost(task, now, tonumber(maxLosses))
+      returned[#returned + 1] = task.id
+    end
+  end
+  if #returned > 0 then
+    redis.call('HINCRBY', base .. 'totals', 'recovered', #returned)
+    if is_open() then
+      redis.call('ZADD', base .. 'marker', '0', '0')
+    end
+  end
+  return returned
+end
+
+-- Returns whether more tasks may be left to mark.
+local function mark_active(marked)
+  local ids = redis.call('LRANGE', active, -(marked + MARKED_AT_ONCE), -(marked + 1))
+  if #ids > 0 then
+    redis.call('SADD', stalled, unpack(ids))
+  end
+  return #ids == MARKED_AT_ONCE
+end
+
+if fencing ~= '' and is_deposed(base .. 'leader', fencing) then
+  return { '', false }
+end
+if checkMs ~= '' and not redis.call('SET', base .. 'stalled-check', now, 'PX', checkMs, 'NX') then
+  return { '', false }
+end
+local cursor, marked = string.match(position, '^(%d*) (%d+)$')
+local lost, soonest = {}, nil
+if cursor ~= '' then
+  lost, soonest, cursor = look_at_marks(cursor)
+end
+local returned = return_all(lost)
+if cursor ~= '' then
+  return { cursor .. ' 0', soonest or false, unpack(returned) }
+end
+local has_more = mark_active(tonumber(marked))
+return { has_more and ' ' .. whole(marked + MARKED_AT_ONCE) or '', soonest or false, unpack(returned) }
