@@ -735,8 +735,11 @@ local function begin_again()
   redis.call('HDEL', base .. 'turn-state', 'pass', 'time')
 end
 local function return_stray(id, lane, is_others_turn)
+local PRIORITY_STEP = 0x100000000
+local function priority_score(priority, order)
+  return whole(priority * PRIORITY_STEP + order % PRIORITY_STEP)
+end
 local JOINS_BEHIND = 0.125
-local LANE_PRIORITY_STEP = 0x100000000
 local function join_turns(name)
   local first = redis.call('ZRANGE', base .. 'turns', 0, 0, 'WITHSCORES')
   local time, others = unpack(redis.call('HMGET', base .. 'turn-state', 'time', 'pass'))
@@ -748,8 +751,8 @@ local function enter_lane(lane, id, priority, to_head)
   local list, priorities = lane_list(base, name), lane_priorities(base, name)
   if priority > 0 then
     was_empty = redis.call('EXISTS', list, priorities) == 0
-    local order = to_head and 0 or redis.call('HINCRBY', state, 'order', 1) % LANE_PRIORITY_STEP
-    redis.call('ZADD', priorities, whole(priority * LANE_PRIORITY_STEP + order), id)
+    local order = to_head and 0 or redis.call('HINCRBY', state, 'order', 1)
+    redis.call('ZADD', priorities, priority_score(priority, order), id)
   else
     was_empty = redis.call(to_head and 'RPUSH' or 'LPUSH', list, id) == 1 and redis.call('EXISTS', priorities) == 0
   end
@@ -1106,16 +1109,6 @@ end
 `
 
 export const LANES = `
-local function whole(number)
-  return string.format('%.0f', number)
-end
-local function micros()
-  local time = redis.call('TIME')
-  return time[1] * 1000000 + time[2]
-end
-local function millis()
-  return math.floor(micros() / 1000)
-end
 local function lane_name(field)
   return string.match(field, ' (.*)$')
 end
@@ -1134,8 +1127,21 @@ end
 local function lane_priorities(base, name)
   return base .. 'lane-priorities:' .. name
 end
+local function whole(number)
+  return string.format('%.0f', number)
+end
+local function micros()
+  local time = redis.call('TIME')
+  return time[1] * 1000000 + time[2]
+end
+local function millis()
+  return math.floor(micros() / 1000)
+end
+local PRIORITY_STEP = 0x100000000
+local function priority_score(priority, order)
+  return whole(priority * PRIORITY_STEP + order % PRIORITY_STEP)
+end
 local JOINS_BEHIND = 0.125
-local LANE_PRIORITY_STEP = 0x100000000
 local function join_turns(name)
   local first = redis.call('ZRANGE', base .. 'turns', 0, 0, 'WITHSCORES')
   local time, others = unpack(redis.call('HMGET', base .. 'turn-state', 'time', 'pass'))
@@ -1147,8 +1153,8 @@ local function enter_lane(lane, id, priority, to_head)
   local list, priorities = lane_list(base, name), lane_priorities(base, name)
   if priority > 0 then
     was_empty = redis.call('EXISTS', list, priorities) == 0
-    local order = to_head and 0 or redis.call('HINCRBY', state, 'order', 1) % LANE_PRIORITY_STEP
-    redis.call('ZADD', priorities, whole(priority * LANE_PRIORITY_STEP + order), id)
+    local order = to_head and 0 or redis.call('HINCRBY', state, 'order', 1)
+    redis.call('ZADD', priorities, priority_score(priority, order), id)
   else
     was_empty = redis.call(to_head and 'RPUSH' or 'LPUSH', list, id) == 1 and redis.call('EXISTS', priorities) == 0
   end
@@ -2221,7 +2227,10 @@ local function next_due(base)
   local at = math.min(due, lane_time)
   return at < math.huge and at or nil
 end
-local JOB_PRIORITY_STEP = 0x100000000
+local PRIORITY_STEP = 0x100000000
+local function priority_score(priority, order)
+  return whole(priority * PRIORITY_STEP + order % PRIORITY_STEP)
+end
 local function delay_job(home, id, due, part)
   enter_delayed(home, id, due, part)
   redis.call('XADD', home .. 'events', '*', 'event', 'delayed', 'jobId', id, 'delay', whole(due))
@@ -2236,8 +2245,7 @@ local function place_job(home, id, job)
     return delay_job(home, id, job.due, job.part)
   end
   if job.priority > 0 then
-    local order = redis.call('INCR', home .. 'pc') % JOB_PRIORITY_STEP
-    redis.call('ZADD', home .. 'prioritized', whole(job.priority * JOB_PRIORITY_STEP + order), id)
+    redis.call('ZADD', home .. 'prioritized', priority_score(job.priority, redis.call('INCR', home .. 'pc')), id)
   else
     redis.call(job.to_head and 'RPUSH' or 'LPUSH', home .. 'wait', id)
   end
@@ -3323,7 +3331,10 @@ local function next_due(base)
   local at = math.min(due, lane_time)
   return at < math.huge and at or nil
 end
-local JOB_PRIORITY_STEP = 0x100000000
+local PRIORITY_STEP = 0x100000000
+local function priority_score(priority, order)
+  return whole(priority * PRIORITY_STEP + order % PRIORITY_STEP)
+end
 local function delay_job(home, id, due, part)
   enter_delayed(home, id, due, part)
   redis.call('XADD', home .. 'events', '*', 'event', 'delayed', 'jobId', id, 'delay', whole(due))
@@ -3338,8 +3349,7 @@ local function place_job(home, id, job)
     return delay_job(home, id, job.due, job.part)
   end
   if job.priority > 0 then
-    local order = redis.call('INCR', home .. 'pc') % JOB_PRIORITY_STEP
-    redis.call('ZADD', home .. 'prioritized', whole(job.priority * JOB_PRIORITY_STEP + order), id)
+    redis.call('ZADD', home .. 'prioritized', priority_score(job.priority, redis.call('INCR', home .. 'pc')), id)
   else
     redis.call(job.to_head and 'RPUSH' or 'LPUSH', home .. 'wait', id)
   end
@@ -4071,7 +4081,10 @@ local function next_due(base)
   local at = math.min(due, lane_time)
   return at < math.huge and at or nil
 end
-local JOB_PRIORITY_STEP = 0x100000000
+local PRIORITY_STEP = 0x100000000
+local function priority_score(priority, order)
+  return whole(priority * PRIORITY_STEP + order % PRIORITY_STEP)
+end
 local function delay_job(home, id, due, part)
   enter_delayed(home, id, due, part)
   redis.call('XADD', home .. 'events', '*', 'event', 'delayed', 'jobId', id, 'delay', whole(due))
@@ -4086,8 +4099,7 @@ local function place_job(home, id, job)
     return delay_job(home, id, job.due, job.part)
   end
   if job.priority > 0 then
-    local order = redis.call('INCR', home .. 'pc') % JOB_PRIORITY_STEP
-    redis.call('ZADD', home .. 'prioritized', whole(job.priority * JOB_PRIORITY_STEP + order), id)
+    redis.call('ZADD', home .. 'prioritized', priority_score(job.priority, redis.call('INCR', home .. 'pc')), id)
   else
     redis.call(job.to_head and 'RPUSH' or 'LPUSH', home .. 'wait', id)
   end
@@ -4251,7 +4263,6 @@ local function lane_priorities(base, name)
   return base .. 'lane-priorities:' .. name
 end
 local JOINS_BEHIND = 0.125
-local LANE_PRIORITY_STEP = 0x100000000
 local function join_turns(name)
   local first = redis.call('ZRANGE', base .. 'turns', 0, 0, 'WITHSCORES')
   local time, others = unpack(redis.call('HMGET', base .. 'turn-state', 'time', 'pass'))
@@ -4263,8 +4274,8 @@ local function enter_lane(lane, id, priority, to_head)
   local list, priorities = lane_list(base, name), lane_priorities(base, name)
   if priority > 0 then
     was_empty = redis.call('EXISTS', list, priorities) == 0
-    local order = to_head and 0 or redis.call('HINCRBY', state, 'order', 1) % LANE_PRIORITY_STEP
-    redis.call('ZADD', priorities, whole(priority * LANE_PRIORITY_STEP + order), id)
+    local order = to_head and 0 or redis.call('HINCRBY', state, 'order', 1)
+    redis.call('ZADD', priorities, priority_score(priority, order), id)
   else
     was_empty = redis.call(to_head and 'RPUSH' or 'LPUSH', list, id) == 1 and redis.call('EXISTS', priorities) == 0
   end
@@ -4279,8 +4290,20 @@ local function enter_lane(lane, id, priority, to_head)
   join_turns(name)
   return true
 end
+local function enter_place(id, lane, priority, to_head)
+  if lane then
+    return enter_lane(lane, id, priority, to_head)
+  end
+  if priority > 0 then
+    local order = to_head and 0 or redis.call('INCR', base .. 'pc')
+    redis.call('ZADD', base .. 'prioritized', priority_score(priority, order), id)
+  else
+    redis.call(to_head and 'RPUSH' or 'LPUSH', base .. 'wait', id)
+  end
+  return true
+end
 local function rare()
-  return { enter_lane = enter_lane }
+  return { enter_place = enter_place }
 end
 local stored_meta
 local function queue_meta(is_changed)
@@ -4302,7 +4325,6 @@ local function add_bullmq_event(name, id, ...)
   end
   redis.call('XADD', base .. 'events', 'MAXLEN', '~', found[5], '*', 'event', name, 'jobId', id, ...)
 end
-local PRIORITY_STEP = 0x100000000
 local waiting, may_wake, has_delayed = {}, false, false
 local function delay_task(id, due, part)
   enter_delayed(base, id, due, part)
@@ -4310,13 +4332,8 @@ local function delay_task(id, due, part)
 end
 local function place_waiting(id, lane, priority, to_head)
   local is_first = true
-  if lane then
-    is_first = rare().enter_lane(lane, id, priority, to_head)
-  elseif priority > 0 then
-    local order = to_head and 0 or redis.call('INCR', base .. 'pc') % PRIORITY_STEP
-    redis.call('ZADD', base .. 'prioritized', whole(priority * PRIORITY_STEP + order), id)
-  elseif to_head then
-    redis.call('RPUSH', base .. 'wait', id)
+  if lane or priority > 0 or to_head then
+    is_first = rare().enter_place(id, lane, priority, to_head)
   else
     waiting[#waiting + 1] = id
   end
@@ -4718,7 +4735,10 @@ local function next_due(base)
   local at = math.min(due, lane_time)
   return at < math.huge and at or nil
 end
-local JOB_PRIORITY_STEP = 0x100000000
+local PRIORITY_STEP = 0x100000000
+local function priority_score(priority, order)
+  return whole(priority * PRIORITY_STEP + order % PRIORITY_STEP)
+end
 local function delay_job(home, id, due, part)
   enter_delayed(home, id, due, part)
   redis.call('XADD', home .. 'events', '*', 'event', 'delayed', 'jobId', id, 'delay', whole(due))
@@ -4733,8 +4753,7 @@ local function place_job(home, id, job)
     return delay_job(home, id, job.due, job.part)
   end
   if job.priority > 0 then
-    local order = redis.call('INCR', home .. 'pc') % JOB_PRIORITY_STEP
-    redis.call('ZADD', home .. 'prioritized', whole(job.priority * JOB_PRIORITY_STEP + order), id)
+    redis.call('ZADD', home .. 'prioritized', priority_score(job.priority, redis.call('INCR', home .. 'pc')), id)
   else
     redis.call(job.to_head and 'RPUSH' or 'LPUSH', home .. 'wait', id)
   end
@@ -5009,8 +5028,11 @@ end
 local function lane_priorities(base, name)
   return base .. 'lane-priorities:' .. name
 end
+local PRIORITY_STEP = 0x100000000
+local function priority_score(priority, order)
+  return whole(priority * PRIORITY_STEP + order % PRIORITY_STEP)
+end
 local JOINS_BEHIND = 0.125
-local LANE_PRIORITY_STEP = 0x100000000
 local function join_turns(name)
   local first = redis.call('ZRANGE', base .. 'turns', 0, 0, 'WITHSCORES')
   local time, others = unpack(redis.call('HMGET', base .. 'turn-state', 'time', 'pass'))
@@ -5022,8 +5044,8 @@ local function enter_lane(lane, id, priority, to_head)
   local list, priorities = lane_list(base, name), lane_priorities(base, name)
   if priority > 0 then
     was_empty = redis.call('EXISTS', list, priorities) == 0
-    local order = to_head and 0 or redis.call('HINCRBY', state, 'order', 1) % LANE_PRIORITY_STEP
-    redis.call('ZADD', priorities, whole(priority * LANE_PRIORITY_STEP + order), id)
+    local order = to_head and 0 or redis.call('HINCRBY', state, 'order', 1)
+    redis.call('ZADD', priorities, priority_score(priority, order), id)
   else
     was_empty = redis.call(to_head and 'RPUSH' or 'LPUSH', list, id) == 1 and redis.call('EXISTS', priorities) == 0
   end
@@ -5038,8 +5060,20 @@ local function enter_lane(lane, id, priority, to_head)
   join_turns(name)
   return true
 end
+local function enter_place(id, lane, priority, to_head)
+  if lane then
+    return enter_lane(lane, id, priority, to_head)
+  end
+  if priority > 0 then
+    local order = to_head and 0 or redis.call('INCR', base .. 'pc')
+    redis.call('ZADD', base .. 'prioritized', priority_score(priority, order), id)
+  else
+    redis.call(to_head and 'RPUSH' or 'LPUSH', base .. 'wait', id)
+  end
+  return true
+end
 local function rare()
-  return { enter_lane = enter_lane }
+  return { enter_place = enter_place }
 end
 local stored_meta
 local function queue_meta(is_changed)
@@ -5079,7 +5113,6 @@ local function next_due(base)
   local at = math.min(due, lane_time)
   return at < math.huge and at or nil
 end
-local PRIORITY_STEP = 0x100000000
 local waiting, may_wake, has_delayed = {}, false, false
 local function delay_task(id, due, part)
   enter_delayed(base, id, due, part)
@@ -5087,13 +5120,8 @@ local function delay_task(id, due, part)
 end
 local function place_waiting(id, lane, priority, to_head)
   local is_first = true
-  if lane then
-    is_first = rare().enter_lane(lane, id, priority, to_head)
-  elseif priority > 0 then
-    local order = to_head and 0 or redis.call('INCR', base .. 'pc') % PRIORITY_STEP
-    redis.call('ZADD', base .. 'prioritized', whole(priority * PRIORITY_STEP + order), id)
-  elseif to_head then
-    redis.call('RPUSH', base .. 'wait', id)
+  if lane or priority > 0 or to_head then
+    is_first = rare().enter_place(id, lane, priority, to_head)
   else
     waiting[#waiting + 1] = id
   end
@@ -9568,7 +9596,10 @@ local function next_due(base)
   local at = math.min(due, lane_time)
   return at < math.huge and at or nil
 end
-local JOB_PRIORITY_STEP = 0x100000000
+local PRIORITY_STEP = 0x100000000
+local function priority_score(priority, order)
+  return whole(priority * PRIORITY_STEP + order % PRIORITY_STEP)
+end
 local function delay_job(home, id, due, part)
   enter_delayed(home, id, due, part)
   redis.call('XADD', home .. 'events', '*', 'event', 'delayed', 'jobId', id, 'delay', whole(due))
@@ -9583,8 +9614,7 @@ local function place_job(home, id, job)
     return delay_job(home, id, job.due, job.part)
   end
   if job.priority > 0 then
-    local order = redis.call('INCR', home .. 'pc') % JOB_PRIORITY_STEP
-    redis.call('ZADD', home .. 'prioritized', whole(job.priority * JOB_PRIORITY_STEP + order), id)
+    redis.call('ZADD', home .. 'prioritized', priority_score(job.priority, redis.call('INCR', home .. 'pc')), id)
   else
     redis.call(job.to_head and 'RPUSH' or 'LPUSH', home .. 'wait', id)
   end
@@ -10032,7 +10062,10 @@ local function next_due(base)
   local at = math.min(due, lane_time)
   return at < math.huge and at or nil
 end
-local JOB_PRIORITY_STEP = 0x100000000
+local PRIORITY_STEP = 0x100000000
+local function priority_score(priority, order)
+  return whole(priority * PRIORITY_STEP + order % PRIORITY_STEP)
+end
 local function delay_job(home, id, due, part)
   enter_delayed(home, id, due, part)
   redis.call('XADD', home .. 'events', '*', 'event', 'delayed', 'jobId', id, 'delay', whole(due))
@@ -10047,8 +10080,7 @@ local function place_job(home, id, job)
     return delay_job(home, id, job.due, job.part)
   end
   if job.priority > 0 then
-    local order = redis.call('INCR', home .. 'pc') % JOB_PRIORITY_STEP
-    redis.call('ZADD', home .. 'prioritized', whole(job.priority * JOB_PRIORITY_STEP + order), id)
+    redis.call('ZADD', home .. 'prioritized', priority_score(job.priority, redis.call('INCR', home .. 'pc')), id)
   else
     redis.call(job.to_head and 'RPUSH' or 'LPUSH', home .. 'wait', id)
   end
@@ -14326,7 +14358,6 @@ local function next_due(base)
   local at = math.min(due, lane_time)
   return at < math.huge and at or nil
 end
-local PRIORITY_STEP = 0x100000000
 local waiting, may_wake, has_delayed = {}, false, false
 local function delay_task(id, due, part)
   enter_delayed(base, id, due, part)
@@ -14334,13 +14365,8 @@ local function delay_task(id, due, part)
 end
 local function place_waiting(id, lane, priority, to_head)
   local is_first = true
-  if lane then
-    is_first = rare().enter_lane(lane, id, priority, to_head)
-  elseif priority > 0 then
-    local order = to_head and 0 or redis.call('INCR', base .. 'pc') % PRIORITY_STEP
-    redis.call('ZADD', base .. 'prioritized', whole(priority * PRIORITY_STEP + order), id)
-  elseif to_head then
-    redis.call('RPUSH', base .. 'wait', id)
+  if lane or priority > 0 or to_head then
+    is_first = rare().enter_place(id, lane, priority, to_head)
   else
     waiting[#waiting + 1] = id
   end
@@ -14985,8 +15011,11 @@ local function delete_replaced(task)
   redis.call('XADD', base .. 'events', '*', 'event', 'removed', 'jobId', id, 'prev', place or 'unknown')
   stored_bytes = nil
 end
+local PRIORITY_STEP = 0x100000000
+local function priority_score(priority, order)
+  return whole(priority * PRIORITY_STEP + order % PRIORITY_STEP)
+end
 local JOINS_BEHIND = 0.125
-local LANE_PRIORITY_STEP = 0x100000000
 local function join_turns(name)
   local first = redis.call('ZRANGE', base .. 'turns', 0, 0, 'WITHSCORES')
   local time, others = unpack(redis.call('HMGET', base .. 'turn-state', 'time', 'pass'))
@@ -14998,8 +15027,8 @@ local function enter_lane(lane, id, priority, to_head)
   local list, priorities = lane_list(base, name), lane_priorities(base, name)
   if priority > 0 then
     was_empty = redis.call('EXISTS', list, priorities) == 0
-    local order = to_head and 0 or redis.call('HINCRBY', state, 'order', 1) % LANE_PRIORITY_STEP
-    redis.call('ZADD', priorities, whole(priority * LANE_PRIORITY_STEP + order), id)
+    local order = to_head and 0 or redis.call('HINCRBY', state, 'order', 1)
+    redis.call('ZADD', priorities, priority_score(priority, order), id)
   else
     was_empty = redis.call(to_head and 'RPUSH' or 'LPUSH', list, id) == 1 and redis.call('EXISTS', priorities) == 0
   end
@@ -15012,6 +15041,18 @@ local function enter_lane(lane, id, priority, to_head)
     return redis.call('ZSCORE', base .. 'lane-times', name) and true or false
   end
   join_turns(name)
+  return true
+end
+local function enter_place(id, lane, priority, to_head)
+  if lane then
+    return enter_lane(lane, id, priority, to_head)
+  end
+  if priority > 0 then
+    local order = to_head and 0 or redis.call('INCR', base .. 'pc')
+    redis.call('ZADD', base .. 'prioritized', priority_score(priority, order), id)
+  else
+    redis.call(to_head and 'RPUSH' or 'LPUSH', base .. 'wait', id)
+  end
   return true
 end
   created = {
@@ -15027,7 +15068,7 @@ end
     resolve_conflict = resolve_conflict,
     delete_replaced = delete_replaced,
     take_key = take_key,
-    enter_lane = enter_lane,
+    enter_place = enter_place,
   }
   return created
 end
@@ -15341,7 +15382,6 @@ local function next_due(base)
   local at = math.min(due, lane_time)
   return at < math.huge and at or nil
 end
-local PRIORITY_STEP = 0x100000000
 local waiting, may_wake, has_delayed = {}, false, false
 local function delay_task(id, due, part)
   enter_delayed(base, id, due, part)
@@ -15349,13 +15389,8 @@ local function delay_task(id, due, part)
 end
 local function place_waiting(id, lane, priority, to_head)
   local is_first = true
-  if lane then
-    is_first = rare().enter_lane(lane, id, priority, to_head)
-  elseif priority > 0 then
-    local order = to_head and 0 or redis.call('INCR', base .. 'pc') % PRIORITY_STEP
-    redis.call('ZADD', base .. 'prioritized', whole(priority * PRIORITY_STEP + order), id)
-  elseif to_head then
-    redis.call('RPUSH', base .. 'wait', id)
+  if lane or priority > 0 or to_head then
+    is_first = rare().enter_place(id, lane, priority, to_head)
   else
     waiting[#waiting + 1] = id
   end
@@ -16000,8 +16035,11 @@ local function delete_replaced(task)
   redis.call('XADD', base .. 'events', '*', 'event', 'removed', 'jobId', id, 'prev', place or 'unknown')
   stored_bytes = nil
 end
+local PRIORITY_STEP = 0x100000000
+local function priority_score(priority, order)
+  return whole(priority * PRIORITY_STEP + order % PRIORITY_STEP)
+end
 local JOINS_BEHIND = 0.125
-local LANE_PRIORITY_STEP = 0x100000000
 local function join_turns(name)
   local first = redis.call('ZRANGE', base .. 'turns', 0, 0, 'WITHSCORES')
   local time, others = unpack(redis.call('HMGET', base .. 'turn-state', 'time', 'pass'))
@@ -16013,8 +16051,8 @@ local function enter_lane(lane, id, priority, to_head)
   local list, priorities = lane_list(base, name), lane_priorities(base, name)
   if priority > 0 then
     was_empty = redis.call('EXISTS', list, priorities) == 0
-    local order = to_head and 0 or redis.call('HINCRBY', state, 'order', 1) % LANE_PRIORITY_STEP
-    redis.call('ZADD', priorities, whole(priority * LANE_PRIORITY_STEP + order), id)
+    local order = to_head and 0 or redis.call('HINCRBY', state, 'order', 1)
+    redis.call('ZADD', priorities, priority_score(priority, order), id)
   else
     was_empty = redis.call(to_head and 'RPUSH' or 'LPUSH', list, id) == 1 and redis.call('EXISTS', priorities) == 0
   end
@@ -16027,6 +16065,18 @@ local function enter_lane(lane, id, priority, to_head)
     return redis.call('ZSCORE', base .. 'lane-times', name) and true or false
   end
   join_turns(name)
+  return true
+end
+local function enter_place(id, lane, priority, to_head)
+  if lane then
+    return enter_lane(lane, id, priority, to_head)
+  end
+  if priority > 0 then
+    local order = to_head and 0 or redis.call('INCR', base .. 'pc')
+    redis.call('ZADD', base .. 'prioritized', priority_score(priority, order), id)
+  else
+    redis.call(to_head and 'RPUSH' or 'LPUSH', base .. 'wait', id)
+  end
   return true
 end
   created = {
@@ -16042,7 +16092,7 @@ end
     resolve_conflict = resolve_conflict,
     delete_replaced = delete_replaced,
     take_key = take_key,
-    enter_lane = enter_lane,
+    enter_place = enter_place,
   }
   return created
 end
@@ -16202,16 +16252,6 @@ export const changeDelayScript = luaScript<'job', 'base' | 'id' | 'delay', numbe
   lua: `#!lua flags=allow-oom
 local job = KEYS[1]
 local base, id, delay = ARGV[1], ARGV[2], ARGV[3]
-local function whole(number)
-  return string.format('%.0f', number)
-end
-local function micros()
-  local time = redis.call('TIME')
-  return time[1] * 1000000 + time[2]
-end
-local function millis()
-  return math.floor(micros() / 1000)
-end
 local function lane_name(field)
   return string.match(field, ' (.*)$')
 end
@@ -16230,8 +16270,21 @@ end
 local function lane_priorities(base, name)
   return base .. 'lane-priorities:' .. name
 end
+local function whole(number)
+  return string.format('%.0f', number)
+end
+local function micros()
+  local time = redis.call('TIME')
+  return time[1] * 1000000 + time[2]
+end
+local function millis()
+  return math.floor(micros() / 1000)
+end
+local PRIORITY_STEP = 0x100000000
+local function priority_score(priority, order)
+  return whole(priority * PRIORITY_STEP + order % PRIORITY_STEP)
+end
 local JOINS_BEHIND = 0.125
-local LANE_PRIORITY_STEP = 0x100000000
 local function join_turns(name)
   local first = redis.call('ZRANGE', base .. 'turns', 0, 0, 'WITHSCORES')
   local time, others = unpack(redis.call('HMGET', base .. 'turn-state', 'time', 'pass'))
@@ -16243,8 +16296,8 @@ local function enter_lane(lane, id, priority, to_head)
   local list, priorities = lane_list(base, name), lane_priorities(base, name)
   if priority > 0 then
     was_empty = redis.call('EXISTS', list, priorities) == 0
-    local order = to_head and 0 or redis.call('HINCRBY', state, 'order', 1) % LANE_PRIORITY_STEP
-    redis.call('ZADD', priorities, whole(priority * LANE_PRIORITY_STEP + order), id)
+    local order = to_head and 0 or redis.call('HINCRBY', state, 'order', 1)
+    redis.call('ZADD', priorities, priority_score(priority, order), id)
   else
     was_empty = redis.call(to_head and 'RPUSH' or 'LPUSH', list, id) == 1 and redis.call('EXISTS', priorities) == 0
   end
@@ -16259,8 +16312,20 @@ local function enter_lane(lane, id, priority, to_head)
   join_turns(name)
   return true
 end
+local function enter_place(id, lane, priority, to_head)
+  if lane then
+    return enter_lane(lane, id, priority, to_head)
+  end
+  if priority > 0 then
+    local order = to_head and 0 or redis.call('INCR', base .. 'pc')
+    redis.call('ZADD', base .. 'prioritized', priority_score(priority, order), id)
+  else
+    redis.call(to_head and 'RPUSH' or 'LPUSH', base .. 'wait', id)
+  end
+  return true
+end
 local function rare()
-  return { enter_lane = enter_lane }
+  return { enter_place = enter_place }
 end
 local stored_meta
 local function queue_meta(is_changed)
@@ -16300,7 +16365,6 @@ local function next_due(base)
   local at = math.min(due, lane_time)
   return at < math.huge and at or nil
 end
-local PRIORITY_STEP = 0x100000000
 local waiting, may_wake, has_delayed = {}, false, false
 local function delay_task(id, due, part)
   enter_delayed(base, id, due, part)
@@ -16308,13 +16372,8 @@ local function delay_task(id, due, part)
 end
 local function place_waiting(id, lane, priority, to_head)
   local is_first = true
-  if lane then
-    is_first = rare().enter_lane(lane, id, priority, to_head)
-  elseif priority > 0 then
-    local order = to_head and 0 or redis.call('INCR', base .. 'pc') % PRIORITY_STEP
-    redis.call('ZADD', base .. 'prioritized', whole(priority * PRIORITY_STEP + order), id)
-  elseif to_head then
-    redis.call('RPUSH', base .. 'wait', id)
+  if lane or priority > 0 or to_head then
+    is_first = rare().enter_place(id, lane, priority, to_head)
   else
     waiting[#waiting + 1] = id
   end
@@ -16597,16 +16656,6 @@ export const changePriorityScript = luaScript<'job', 'base' | 'id' | 'priority' 
   lua: `#!lua flags=allow-oom
 local job = KEYS[1]
 local base, id, priority, lifo = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
-local function whole(number)
-  return string.format('%.0f', number)
-end
-local function micros()
-  local time = redis.call('TIME')
-  return time[1] * 1000000 + time[2]
-end
-local function millis()
-  return math.floor(micros() / 1000)
-end
 local function lane_name(field)
   return string.match(field, ' (.*)$')
 end
@@ -16625,8 +16674,21 @@ end
 local function lane_priorities(base, name)
   return base .. 'lane-priorities:' .. name
 end
+local function whole(number)
+  return string.format('%.0f', number)
+end
+local function micros()
+  local time = redis.call('TIME')
+  return time[1] * 1000000 + time[2]
+end
+local function millis()
+  return math.floor(micros() / 1000)
+end
+local PRIORITY_STEP = 0x100000000
+local function priority_score(priority, order)
+  return whole(priority * PRIORITY_STEP + order % PRIORITY_STEP)
+end
 local JOINS_BEHIND = 0.125
-local LANE_PRIORITY_STEP = 0x100000000
 local function join_turns(name)
   local first = redis.call('ZRANGE', base .. 'turns', 0, 0, 'WITHSCORES')
   local time, others = unpack(redis.call('HMGET', base .. 'turn-state', 'time', 'pass'))
@@ -16638,8 +16700,8 @@ local function enter_lane(lane, id, priority, to_head)
   local list, priorities = lane_list(base, name), lane_priorities(base, name)
   if priority > 0 then
     was_empty = redis.call('EXISTS', list, priorities) == 0
-    local order = to_head and 0 or redis.call('HINCRBY', state, 'order', 1) % LANE_PRIORITY_STEP
-    redis.call('ZADD', priorities, whole(priority * LANE_PRIORITY_STEP + order), id)
+    local order = to_head and 0 or redis.call('HINCRBY', state, 'order', 1)
+    redis.call('ZADD', priorities, priority_score(priority, order), id)
   else
     was_empty = redis.call(to_head and 'RPUSH' or 'LPUSH', list, id) == 1 and redis.call('EXISTS', priorities) == 0
   end
@@ -16654,8 +16716,20 @@ local function enter_lane(lane, id, priority, to_head)
   join_turns(name)
   return true
 end
+local function enter_place(id, lane, priority, to_head)
+  if lane then
+    return enter_lane(lane, id, priority, to_head)
+  end
+  if priority > 0 then
+    local order = to_head and 0 or redis.call('INCR', base .. 'pc')
+    redis.call('ZADD', base .. 'prioritized', priority_score(priority, order), id)
+  else
+    redis.call(to_head and 'RPUSH' or 'LPUSH', base .. 'wait', id)
+  end
+  return true
+end
 local function rare()
-  return { enter_lane = enter_lane }
+  return { enter_place = enter_place }
 end
 local stored_meta
 local function queue_meta(is_changed)
@@ -16695,7 +16769,6 @@ local function next_due(base)
   local at = math.min(due, lane_time)
   return at < math.huge and at or nil
 end
-local PRIORITY_STEP = 0x100000000
 local waiting, may_wake, has_delayed = {}, false, false
 local function delay_task(id, due, part)
   enter_delayed(base, id, due, part)
@@ -16703,13 +16776,8 @@ local function delay_task(id, due, part)
 end
 local function place_waiting(id, lane, priority, to_head)
   local is_first = true
-  if lane then
-    is_first = rare().enter_lane(lane, id, priority, to_head)
-  elseif priority > 0 then
-    local order = to_head and 0 or redis.call('INCR', base .. 'pc') % PRIORITY_STEP
-    redis.call('ZADD', base .. 'prioritized', whole(priority * PRIORITY_STEP + order), id)
-  elseif to_head then
-    redis.call('RPUSH', base .. 'wait', id)
+  if lane or priority > 0 or to_head then
+    is_first = rare().enter_place(id, lane, priority, to_head)
   else
     waiting[#waiting + 1] = id
   end
@@ -17726,8 +17794,11 @@ local function begin_again()
   redis.call('HDEL', base .. 'turn-state', 'pass', 'time')
 end
 local function return_stray(id, lane, is_others_turn)
+local PRIORITY_STEP = 0x100000000
+local function priority_score(priority, order)
+  return whole(priority * PRIORITY_STEP + order % PRIORITY_STEP)
+end
 local JOINS_BEHIND = 0.125
-local LANE_PRIORITY_STEP = 0x100000000
 local function join_turns(name)
   local first = redis.call('ZRANGE', base .. 'turns', 0, 0, 'WITHSCORES')
   local time, others = unpack(redis.call('HMGET', base .. 'turn-state', 'time', 'pass'))
@@ -17739,8 +17810,8 @@ local function enter_lane(lane, id, priority, to_head)
   local list, priorities = lane_list(base, name), lane_priorities(base, name)
   if priority > 0 then
     was_empty = redis.call('EXISTS', list, priorities) == 0
-    local order = to_head and 0 or redis.call('HINCRBY', state, 'order', 1) % LANE_PRIORITY_STEP
-    redis.call('ZADD', priorities, whole(priority * LANE_PRIORITY_STEP + order), id)
+    local order = to_head and 0 or redis.call('HINCRBY', state, 'order', 1)
+    redis.call('ZADD', priorities, priority_score(priority, order), id)
   else
     was_empty = redis.call(to_head and 'RPUSH' or 'LPUSH', list, id) == 1 and redis.call('EXISTS', priorities) == 0
   end
@@ -17888,7 +17959,10 @@ local function next_due(base)
   local at = math.min(due, lane_time)
   return at < math.huge and at or nil
 end
-local JOB_PRIORITY_STEP = 0x100000000
+local PRIORITY_STEP = 0x100000000
+local function priority_score(priority, order)
+  return whole(priority * PRIORITY_STEP + order % PRIORITY_STEP)
+end
 local function delay_job(home, id, due, part)
   enter_delayed(home, id, due, part)
   redis.call('XADD', home .. 'events', '*', 'event', 'delayed', 'jobId', id, 'delay', whole(due))
@@ -17903,8 +17977,7 @@ local function place_job(home, id, job)
     return delay_job(home, id, job.due, job.part)
   end
   if job.priority > 0 then
-    local order = redis.call('INCR', home .. 'pc') % JOB_PRIORITY_STEP
-    redis.call('ZADD', home .. 'prioritized', whole(job.priority * JOB_PRIORITY_STEP + order), id)
+    redis.call('ZADD', home .. 'prioritized', priority_score(job.priority, redis.call('INCR', home .. 'pc')), id)
   else
     redis.call(job.to_head and 'RPUSH' or 'LPUSH', home .. 'wait', id)
   end
@@ -19011,8 +19084,11 @@ local function begin_again()
   redis.call('HDEL', base .. 'turn-state', 'pass', 'time')
 end
 local function return_stray(id, lane, is_others_turn)
+local PRIORITY_STEP = 0x100000000
+local function priority_score(priority, order)
+  return whole(priority * PRIORITY_STEP + order % PRIORITY_STEP)
+end
 local JOINS_BEHIND = 0.125
-local LANE_PRIORITY_STEP = 0x100000000
 local function join_turns(name)
   local first = redis.call('ZRANGE', base .. 'turns', 0, 0, 'WITHSCORES')
   local time, others = unpack(redis.call('HMGET', base .. 'turn-state', 'time', 'pass'))
@@ -19024,8 +19100,8 @@ local function enter_lane(lane, id, priority, to_head)
   local list, priorities = lane_list(base, name), lane_priorities(base, name)
   if priority > 0 then
     was_empty = redis.call('EXISTS', list, priorities) == 0
-    local order = to_head and 0 or redis.call('HINCRBY', state, 'order', 1) % LANE_PRIORITY_STEP
-    redis.call('ZADD', priorities, whole(priority * LANE_PRIORITY_STEP + order), id)
+    local order = to_head and 0 or redis.call('HINCRBY', state, 'order', 1)
+    redis.call('ZADD', priorities, priority_score(priority, order), id)
   else
     was_empty = redis.call(to_head and 'RPUSH' or 'LPUSH', list, id) == 1 and redis.call('EXISTS', priorities) == 0
   end
@@ -19173,7 +19249,10 @@ local function next_due(base)
   local at = math.min(due, lane_time)
   return at < math.huge and at or nil
 end
-local JOB_PRIORITY_STEP = 0x100000000
+local PRIORITY_STEP = 0x100000000
+local function priority_score(priority, order)
+  return whole(priority * PRIORITY_STEP + order % PRIORITY_STEP)
+end
 local function delay_job(home, id, due, part)
   enter_delayed(home, id, due, part)
   redis.call('XADD', home .. 'events', '*', 'event', 'delayed', 'jobId', id, 'delay', whole(due))
@@ -19188,8 +19267,7 @@ local function place_job(home, id, job)
     return delay_job(home, id, job.due, job.part)
   end
   if job.priority > 0 then
-    local order = redis.call('INCR', home .. 'pc') % JOB_PRIORITY_STEP
-    redis.call('ZADD', home .. 'prioritized', whole(job.priority * JOB_PRIORITY_STEP + order), id)
+    redis.call('ZADD', home .. 'prioritized', priority_score(job.priority, redis.call('INCR', home .. 'pc')), id)
   else
     redis.call(job.to_head and 'RPUSH' or 'LPUSH', home .. 'wait', id)
   end
@@ -20329,8 +20407,11 @@ local function begin_again()
   redis.call('HDEL', base .. 'turn-state', 'pass', 'time')
 end
 local function return_stray(id, lane, is_others_turn)
+local PRIORITY_STEP = 0x100000000
+local function priority_score(priority, order)
+  return whole(priority * PRIORITY_STEP + order % PRIORITY_STEP)
+end
 local JOINS_BEHIND = 0.125
-local LANE_PRIORITY_STEP = 0x100000000
 local function join_turns(name)
   local first = redis.call('ZRANGE', base .. 'turns', 0, 0, 'WITHSCORES')
   local time, others = unpack(redis.call('HMGET', base .. 'turn-state', 'time', 'pass'))
@@ -20342,8 +20423,8 @@ local function enter_lane(lane, id, priority, to_head)
   local list, priorities = lane_list(base, name), lane_priorities(base, name)
   if priority > 0 then
     was_empty = redis.call('EXISTS', list, priorities) == 0
-    local order = to_head and 0 or redis.call('HINCRBY', state, 'order', 1) % LANE_PRIORITY_STEP
-    redis.call('ZADD', priorities, whole(priority * LANE_PRIORITY_STEP + order), id)
+    local order = to_head and 0 or redis.call('HINCRBY', state, 'order', 1)
+    redis.call('ZADD', priorities, priority_score(priority, order), id)
   else
     was_empty = redis.call(to_head and 'RPUSH' or 'LPUSH', list, id) == 1 and redis.call('EXISTS', priorities) == 0
   end
@@ -21182,8 +21263,11 @@ local function begin_again()
   redis.call('HDEL', base .. 'turn-state', 'pass', 'time')
 end
 local function return_stray(id, lane, is_others_turn)
+local PRIORITY_STEP = 0x100000000
+local function priority_score(priority, order)
+  return whole(priority * PRIORITY_STEP + order % PRIORITY_STEP)
+end
 local JOINS_BEHIND = 0.125
-local LANE_PRIORITY_STEP = 0x100000000
 local function join_turns(name)
   local first = redis.call('ZRANGE', base .. 'turns', 0, 0, 'WITHSCORES')
   local time, others = unpack(redis.call('HMGET', base .. 'turn-state', 'time', 'pass'))
@@ -21195,8 +21279,8 @@ local function enter_lane(lane, id, priority, to_head)
   local list, priorities = lane_list(base, name), lane_priorities(base, name)
   if priority > 0 then
     was_empty = redis.call('EXISTS', list, priorities) == 0
-    local order = to_head and 0 or redis.call('HINCRBY', state, 'order', 1) % LANE_PRIORITY_STEP
-    redis.call('ZADD', priorities, whole(priority * LANE_PRIORITY_STEP + order), id)
+    local order = to_head and 0 or redis.call('HINCRBY', state, 'order', 1)
+    redis.call('ZADD', priorities, priority_score(priority, order), id)
   else
     was_empty = redis.call(to_head and 'RPUSH' or 'LPUSH', list, id) == 1 and redis.call('EXISTS', priorities) == 0
   end
@@ -21352,65 +21436,6 @@ local function start_candidate(ids, now)
   return id
 end
     functions = { start_candidate = start_candidate }
-  elseif group == 'lanes' then
-local function whole(number)
-  return string.format('%.0f', number)
-end
-local function micros()
-  local time = redis.call('TIME')
-  return time[1] * 1000000 + time[2]
-end
-local function millis()
-  return math.floor(micros() / 1000)
-end
-local function lane_name(field)
-  return string.match(field, ' (.*)$')
-end
-local function lane_weight(field)
-  return tonumber(string.match(field, '^%S+'))
-end
-local function split_lane(name)
-  if not string.find(name, '\\30', 1, true) then
-    return name, nil
-  end
-  return string.match(name, '^(.*)\\30([^\\30]*)$')
-end
-local function lane_list(base, name)
-  return base .. 'lane:' .. name
-end
-local function lane_priorities(base, name)
-  return base .. 'lane-priorities:' .. name
-end
-local JOINS_BEHIND = 0.125
-local LANE_PRIORITY_STEP = 0x100000000
-local function join_turns(name)
-  local first = redis.call('ZRANGE', base .. 'turns', 0, 0, 'WITHSCORES')
-  local time, others = unpack(redis.call('HMGET', base .. 'turn-state', 'time', 'pass'))
-  local pass = (first[2] or time) and math.max(first[2] or 0, time or 0) + JOINS_BEHIND or others or 0
-  redis.call('ZADD', base .. 'turns', 'NX', pass, name)
-end
-local function enter_lane(lane, id, priority, to_head)
-  local name, state, was_empty = lane_name(lane), base .. 'turn-state', false
-  local list, priorities = lane_list(base, name), lane_priorities(base, name)
-  if priority > 0 then
-    was_empty = redis.call('EXISTS', list, priorities) == 0
-    local order = to_head and 0 or redis.call('HINCRBY', state, 'order', 1) % LANE_PRIORITY_STEP
-    redis.call('ZADD', priorities, whole(priority * LANE_PRIORITY_STEP + order), id)
-  else
-    was_empty = redis.call(to_head and 'RPUSH' or 'LPUSH', list, id) == 1 and redis.call('EXISTS', priorities) == 0
-  end
-  redis.call('HINCRBY', state, 'waiting', 1)
-  if not was_empty then
-    return false
-  end
-  redis.call('ZADD', base .. 'lanes', redis.call('HINCRBY', state, 'order', 1), name)
-  if redis.call('ZSCORE', base .. 'blocked-lanes', name) then
-    return redis.call('ZSCORE', base .. 'lane-times', name) and true or false
-  end
-  join_turns(name)
-  return true
-end
-    functions = { enter_lane = enter_lane }
   elseif group == 'calls' then
 local function whole(number)
   return string.format('%.0f', number)
@@ -21740,7 +21765,10 @@ local function next_due(base)
   local at = math.min(due, lane_time)
   return at < math.huge and at or nil
 end
-local JOB_PRIORITY_STEP = 0x100000000
+local PRIORITY_STEP = 0x100000000
+local function priority_score(priority, order)
+  return whole(priority * PRIORITY_STEP + order % PRIORITY_STEP)
+end
 local function delay_job(home, id, due, part)
   enter_delayed(home, id, due, part)
   redis.call('XADD', home .. 'events', '*', 'event', 'delayed', 'jobId', id, 'delay', whole(due))
@@ -21755,8 +21783,7 @@ local function place_job(home, id, job)
     return delay_job(home, id, job.due, job.part)
   end
   if job.priority > 0 then
-    local order = redis.call('INCR', home .. 'pc') % JOB_PRIORITY_STEP
-    redis.call('ZADD', home .. 'prioritized', whole(job.priority * JOB_PRIORITY_STEP + order), id)
+    redis.call('ZADD', home .. 'prioritized', priority_score(job.priority, redis.call('INCR', home .. 'pc')), id)
   else
     redis.call(job.to_head and 'RPUSH' or 'LPUSH', home .. 'wait', id)
   end
@@ -22129,18 +22156,70 @@ local function note_return(id)
     redis.call('SADD', base .. 'cancel-returned', id)
   end
 end
-local PLACED_STEP, KEEP_POSTPONED_MS = 0x100000000, 60000
-local COUNTED = { retrying = true, retried = true }
-local function place(id, lane, priority, to_head)
+local function lane_name(field)
+  return string.match(field, ' (.*)$')
+end
+local function lane_weight(field)
+  return tonumber(string.match(field, '^%S+'))
+end
+local function split_lane(name)
+  if not string.find(name, '\\30', 1, true) then
+    return name, nil
+  end
+  return string.match(name, '^(.*)\\30([^\\30]*)$')
+end
+local function lane_list(base, name)
+  return base .. 'lane:' .. name
+end
+local function lane_priorities(base, name)
+  return base .. 'lane-priorities:' .. name
+end
+local PRIORITY_STEP = 0x100000000
+local function priority_score(priority, order)
+  return whole(priority * PRIORITY_STEP + order % PRIORITY_STEP)
+end
+local JOINS_BEHIND = 0.125
+local function join_turns(name)
+  local first = redis.call('ZRANGE', base .. 'turns', 0, 0, 'WITHSCORES')
+  local time, others = unpack(redis.call('HMGET', base .. 'turn-state', 'time', 'pass'))
+  local pass = (first[2] or time) and math.max(first[2] or 0, time or 0) + JOINS_BEHIND or others or 0
+  redis.call('ZADD', base .. 'turns', 'NX', pass, name)
+end
+local function enter_lane(lane, id, priority, to_head)
+  local name, state, was_empty = lane_name(lane), base .. 'turn-state', false
+  local list, priorities = lane_list(base, name), lane_priorities(base, name)
+  if priority > 0 then
+    was_empty = redis.call('EXISTS', list, priorities) == 0
+    local order = to_head and 0 or redis.call('HINCRBY', state, 'order', 1)
+    redis.call('ZADD', priorities, priority_score(priority, order), id)
+  else
+    was_empty = redis.call(to_head and 'RPUSH' or 'LPUSH', list, id) == 1 and redis.call('EXISTS', priorities) == 0
+  end
+  redis.call('HINCRBY', state, 'waiting', 1)
+  if not was_empty then
+    return false
+  end
+  redis.call('ZADD', base .. 'lanes', redis.call('HINCRBY', state, 'order', 1), name)
+  if redis.call('ZSCORE', base .. 'blocked-lanes', name) then
+    return redis.call('ZSCORE', base .. 'lane-times', name) and true or false
+  end
+  join_turns(name)
+  return true
+end
+local function enter_place(id, lane, priority, to_head)
   if lane then
-    rare('lanes').enter_lane(lane, id, priority, to_head)
-  elseif priority > 0 then
-    local order = to_head and 0 or redis.call('INCR', base .. 'pc') % PLACED_STEP
-    redis.call('ZADD', base .. 'prioritized', whole(priority * PLACED_STEP + order), id)
+    return enter_lane(lane, id, priority, to_head)
+  end
+  if priority > 0 then
+    local order = to_head and 0 or redis.call('INCR', base .. 'pc')
+    redis.call('ZADD', base .. 'prioritized', priority_score(priority, order), id)
   else
     redis.call(to_head and 'RPUSH' or 'LPUSH', base .. 'wait', id)
   end
+  return true
 end
+local KEEP_POSTPONED_MS = 60000
+local COUNTED = { retrying = true, retried = true }
 local function promote(ids)
   for _, set in ipairs({ 'delayed', 'scheduled', 'retrying' }) do
     redis.call('ZREM', base .. set, unpack(ids))
@@ -22151,7 +22230,7 @@ local function promote(ids)
     if waits then
       redis.call('HDEL', job, 'waits')
     end
-    place(id, lane, tonumber(priority or '0') or 0, waits and true or false)
+    enter_place(id, lane, tonumber(priority or '0') or 0, waits and true or false)
     redis.call('XADD', base .. 'events', '*', 'event', 'waiting', 'jobId', id, 'prev', 'delayed')
     redis.call('HSET', job, 'delay', '0')
   end
@@ -22212,7 +22291,7 @@ local function wait_again(ending)
     promote_due()
   end
   store_fields(ending)
-  place(id, lane, priority, not is_retry or ending.value == 'head' and priority == 0)
+  enter_place(id, lane, priority, not is_retry or ending.value == 'head' and priority == 0)
   if is_open() or not is_retry and (lane or priority > 0) then
     redis.call('ZADD', base .. 'marker', '0', '0')
   end
@@ -23010,7 +23089,6 @@ local function next_due(base)
   local at = math.min(due, lane_time)
   return at < math.huge and at or nil
 end
-local PRIORITY_STEP = 0x100000000
 local waiting, may_wake, has_delayed = {}, false, false
 local function delay_task(id, due, part)
   enter_delayed(base, id, due, part)
@@ -23018,13 +23096,8 @@ local function delay_task(id, due, part)
 end
 local function place_waiting(id, lane, priority, to_head)
   local is_first = true
-  if lane then
-    is_first = rare().enter_lane(lane, id, priority, to_head)
-  elseif priority > 0 then
-    local order = to_head and 0 or redis.call('INCR', base .. 'pc') % PRIORITY_STEP
-    redis.call('ZADD', base .. 'prioritized', whole(priority * PRIORITY_STEP + order), id)
-  elseif to_head then
-    redis.call('RPUSH', base .. 'wait', id)
+  if lane or priority > 0 or to_head then
+    is_first = rare().enter_place(id, lane, priority, to_head)
   else
     waiting[#waiting + 1] = id
   end
@@ -23669,8 +23742,11 @@ local function delete_replaced(task)
   redis.call('XADD', base .. 'events', '*', 'event', 'removed', 'jobId', id, 'prev', place or 'unknown')
   stored_bytes = nil
 end
+local PRIORITY_STEP = 0x100000000
+local function priority_score(priority, order)
+  return whole(priority * PRIORITY_STEP + order % PRIORITY_STEP)
+end
 local JOINS_BEHIND = 0.125
-local LANE_PRIORITY_STEP = 0x100000000
 local function join_turns(name)
   local first = redis.call('ZRANGE', base .. 'turns', 0, 0, 'WITHSCORES')
   local time, others = unpack(redis.call('HMGET', base .. 'turn-state', 'time', 'pass'))
@@ -23682,8 +23758,8 @@ local function enter_lane(lane, id, priority, to_head)
   local list, priorities = lane_list(base, name), lane_priorities(base, name)
   if priority > 0 then
     was_empty = redis.call('EXISTS', list, priorities) == 0
-    local order = to_head and 0 or redis.call('HINCRBY', state, 'order', 1) % LANE_PRIORITY_STEP
-    redis.call('ZADD', priorities, whole(priority * LANE_PRIORITY_STEP + order), id)
+    local order = to_head and 0 or redis.call('HINCRBY', state, 'order', 1)
+    redis.call('ZADD', priorities, priority_score(priority, order), id)
   else
     was_empty = redis.call(to_head and 'RPUSH' or 'LPUSH', list, id) == 1 and redis.call('EXISTS', priorities) == 0
   end
@@ -23696,6 +23772,18 @@ local function enter_lane(lane, id, priority, to_head)
     return redis.call('ZSCORE', base .. 'lane-times', name) and true or false
   end
   join_turns(name)
+  return true
+end
+local function enter_place(id, lane, priority, to_head)
+  if lane then
+    return enter_lane(lane, id, priority, to_head)
+  end
+  if priority > 0 then
+    local order = to_head and 0 or redis.call('INCR', base .. 'pc')
+    redis.call('ZADD', base .. 'prioritized', priority_score(priority, order), id)
+  else
+    redis.call(to_head and 'RPUSH' or 'LPUSH', base .. 'wait', id)
+  end
   return true
 end
   created = {
@@ -23711,7 +23799,7 @@ end
     resolve_conflict = resolve_conflict,
     delete_replaced = delete_replaced,
     take_key = take_key,
-    enter_lane = enter_lane,
+    enter_place = enter_place,
   }
   return created
 end
@@ -24617,8 +24705,11 @@ local function begin_again()
   redis.call('HDEL', base .. 'turn-state', 'pass', 'time')
 end
 local function return_stray(id, lane, is_others_turn)
+local PRIORITY_STEP = 0x100000000
+local function priority_score(priority, order)
+  return whole(priority * PRIORITY_STEP + order % PRIORITY_STEP)
+end
 local JOINS_BEHIND = 0.125
-local LANE_PRIORITY_STEP = 0x100000000
 local function join_turns(name)
   local first = redis.call('ZRANGE', base .. 'turns', 0, 0, 'WITHSCORES')
   local time, others = unpack(redis.call('HMGET', base .. 'turn-state', 'time', 'pass'))
@@ -24630,8 +24721,8 @@ local function enter_lane(lane, id, priority, to_head)
   local list, priorities = lane_list(base, name), lane_priorities(base, name)
   if priority > 0 then
     was_empty = redis.call('EXISTS', list, priorities) == 0
-    local order = to_head and 0 or redis.call('HINCRBY', state, 'order', 1) % LANE_PRIORITY_STEP
-    redis.call('ZADD', priorities, whole(priority * LANE_PRIORITY_STEP + order), id)
+    local order = to_head and 0 or redis.call('HINCRBY', state, 'order', 1)
+    redis.call('ZADD', priorities, priority_score(priority, order), id)
   else
     was_empty = redis.call(to_head and 'RPUSH' or 'LPUSH', list, id) == 1 and redis.call('EXISTS', priorities) == 0
   end
@@ -24779,7 +24870,10 @@ local function next_due(base)
   local at = math.min(due, lane_time)
   return at < math.huge and at or nil
 end
-local JOB_PRIORITY_STEP = 0x100000000
+local PRIORITY_STEP = 0x100000000
+local function priority_score(priority, order)
+  return whole(priority * PRIORITY_STEP + order % PRIORITY_STEP)
+end
 local function delay_job(home, id, due, part)
   enter_delayed(home, id, due, part)
   redis.call('XADD', home .. 'events', '*', 'event', 'delayed', 'jobId', id, 'delay', whole(due))
@@ -24794,8 +24888,7 @@ local function place_job(home, id, job)
     return delay_job(home, id, job.due, job.part)
   end
   if job.priority > 0 then
-    local order = redis.call('INCR', home .. 'pc') % JOB_PRIORITY_STEP
-    redis.call('ZADD', home .. 'prioritized', whole(job.priority * JOB_PRIORITY_STEP + order), id)
+    redis.call('ZADD', home .. 'prioritized', priority_score(job.priority, redis.call('INCR', home .. 'pc')), id)
   else
     redis.call(job.to_head and 'RPUSH' or 'LPUSH', home .. 'wait', id)
   end
@@ -25205,16 +25298,6 @@ export const promoteTaskScript = luaScript<'job', 'base' | 'id', number>({
   lua: `#!lua flags=allow-oom
 local job = KEYS[1]
 local base, id = ARGV[1], ARGV[2]
-local function whole(number)
-  return string.format('%.0f', number)
-end
-local function micros()
-  local time = redis.call('TIME')
-  return time[1] * 1000000 + time[2]
-end
-local function millis()
-  return math.floor(micros() / 1000)
-end
 local function lane_name(field)
   return string.match(field, ' (.*)$')
 end
@@ -25233,8 +25316,21 @@ end
 local function lane_priorities(base, name)
   return base .. 'lane-priorities:' .. name
 end
+local function whole(number)
+  return string.format('%.0f', number)
+end
+local function micros()
+  local time = redis.call('TIME')
+  return time[1] * 1000000 + time[2]
+end
+local function millis()
+  return math.floor(micros() / 1000)
+end
+local PRIORITY_STEP = 0x100000000
+local function priority_score(priority, order)
+  return whole(priority * PRIORITY_STEP + order % PRIORITY_STEP)
+end
 local JOINS_BEHIND = 0.125
-local LANE_PRIORITY_STEP = 0x100000000
 local function join_turns(name)
   local first = redis.call('ZRANGE', base .. 'turns', 0, 0, 'WITHSCORES')
   local time, others = unpack(redis.call('HMGET', base .. 'turn-state', 'time', 'pass'))
@@ -25246,8 +25342,8 @@ local function enter_lane(lane, id, priority, to_head)
   local list, priorities = lane_list(base, name), lane_priorities(base, name)
   if priority > 0 then
     was_empty = redis.call('EXISTS', list, priorities) == 0
-    local order = to_head and 0 or redis.call('HINCRBY', state, 'order', 1) % LANE_PRIORITY_STEP
-    redis.call('ZADD', priorities, whole(priority * LANE_PRIORITY_STEP + order), id)
+    local order = to_head and 0 or redis.call('HINCRBY', state, 'order', 1)
+    redis.call('ZADD', priorities, priority_score(priority, order), id)
   else
     was_empty = redis.call(to_head and 'RPUSH' or 'LPUSH', list, id) == 1 and redis.call('EXISTS', priorities) == 0
   end
@@ -25262,8 +25358,20 @@ local function enter_lane(lane, id, priority, to_head)
   join_turns(name)
   return true
 end
+local function enter_place(id, lane, priority, to_head)
+  if lane then
+    return enter_lane(lane, id, priority, to_head)
+  end
+  if priority > 0 then
+    local order = to_head and 0 or redis.call('INCR', base .. 'pc')
+    redis.call('ZADD', base .. 'prioritized', priority_score(priority, order), id)
+  else
+    redis.call(to_head and 'RPUSH' or 'LPUSH', base .. 'wait', id)
+  end
+  return true
+end
 local function rare()
-  return { enter_lane = enter_lane }
+  return { enter_place = enter_place }
 end
 local stored_meta
 local function queue_meta(is_changed)
@@ -25303,7 +25411,6 @@ local function next_due(base)
   local at = math.min(due, lane_time)
   return at < math.huge and at or nil
 end
-local PRIORITY_STEP = 0x100000000
 local waiting, may_wake, has_delayed = {}, false, false
 local function delay_task(id, due, part)
   enter_delayed(base, id, due, part)
@@ -25311,13 +25418,8 @@ local function delay_task(id, due, part)
 end
 local function place_waiting(id, lane, priority, to_head)
   local is_first = true
-  if lane then
-    is_first = rare().enter_lane(lane, id, priority, to_head)
-  elseif priority > 0 then
-    local order = to_head and 0 or redis.call('INCR', base .. 'pc') % PRIORITY_STEP
-    redis.call('ZADD', base .. 'prioritized', whole(priority * PRIORITY_STEP + order), id)
-  elseif to_head then
-    redis.call('RPUSH', base .. 'wait', id)
+  if lane or priority > 0 or to_head then
+    is_first = rare().enter_place(id, lane, priority, to_head)
   else
     waiting[#waiting + 1] = id
   end
@@ -25634,8 +25736,11 @@ end
 local function lane_priorities(base, name)
   return base .. 'lane-priorities:' .. name
 end
+local PRIORITY_STEP = 0x100000000
+local function priority_score(priority, order)
+  return whole(priority * PRIORITY_STEP + order % PRIORITY_STEP)
+end
 local JOINS_BEHIND = 0.125
-local LANE_PRIORITY_STEP = 0x100000000
 local function join_turns(name)
   local first = redis.call('ZRANGE', base .. 'turns', 0, 0, 'WITHSCORES')
   local time, others = unpack(redis.call('HMGET', base .. 'turn-state', 'time', 'pass'))
@@ -25647,8 +25752,8 @@ local function enter_lane(lane, id, priority, to_head)
   local list, priorities = lane_list(base, name), lane_priorities(base, name)
   if priority > 0 then
     was_empty = redis.call('EXISTS', list, priorities) == 0
-    local order = to_head and 0 or redis.call('HINCRBY', state, 'order', 1) % LANE_PRIORITY_STEP
-    redis.call('ZADD', priorities, whole(priority * LANE_PRIORITY_STEP + order), id)
+    local order = to_head and 0 or redis.call('HINCRBY', state, 'order', 1)
+    redis.call('ZADD', priorities, priority_score(priority, order), id)
   else
     was_empty = redis.call(to_head and 'RPUSH' or 'LPUSH', list, id) == 1 and redis.call('EXISTS', priorities) == 0
   end
@@ -25663,8 +25768,20 @@ local function enter_lane(lane, id, priority, to_head)
   join_turns(name)
   return true
 end
+local function enter_place(id, lane, priority, to_head)
+  if lane then
+    return enter_lane(lane, id, priority, to_head)
+  end
+  if priority > 0 then
+    local order = to_head and 0 or redis.call('INCR', base .. 'pc')
+    redis.call('ZADD', base .. 'prioritized', priority_score(priority, order), id)
+  else
+    redis.call(to_head and 'RPUSH' or 'LPUSH', base .. 'wait', id)
+  end
+  return true
+end
 local function rare()
-  return { enter_lane = enter_lane }
+  return { enter_place = enter_place }
 end
 local stored_meta
 local function queue_meta(is_changed)
@@ -25704,7 +25821,6 @@ local function next_due(base)
   local at = math.min(due, lane_time)
   return at < math.huge and at or nil
 end
-local PRIORITY_STEP = 0x100000000
 local waiting, may_wake, has_delayed = {}, false, false
 local function delay_task(id, due, part)
   enter_delayed(base, id, due, part)
@@ -25712,13 +25828,8 @@ local function delay_task(id, due, part)
 end
 local function place_waiting(id, lane, priority, to_head)
   local is_first = true
-  if lane then
-    is_first = rare().enter_lane(lane, id, priority, to_head)
-  elseif priority > 0 then
-    local order = to_head and 0 or redis.call('INCR', base .. 'pc') % PRIORITY_STEP
-    redis.call('ZADD', base .. 'prioritized', whole(priority * PRIORITY_STEP + order), id)
-  elseif to_head then
-    redis.call('RPUSH', base .. 'wait', id)
+  if lane or priority > 0 or to_head then
+    is_first = rare().enter_place(id, lane, priority, to_head)
   else
     waiting[#waiting + 1] = id
   end
@@ -27391,8 +27502,11 @@ local function begin_again()
   redis.call('HDEL', base .. 'turn-state', 'pass', 'time')
 end
 local function return_stray(id, lane, is_others_turn)
+local PRIORITY_STEP = 0x100000000
+local function priority_score(priority, order)
+  return whole(priority * PRIORITY_STEP + order % PRIORITY_STEP)
+end
 local JOINS_BEHIND = 0.125
-local LANE_PRIORITY_STEP = 0x100000000
 local function join_turns(name)
   local first = redis.call('ZRANGE', base .. 'turns', 0, 0, 'WITHSCORES')
   local time, others = unpack(redis.call('HMGET', base .. 'turn-state', 'time', 'pass'))
@@ -27404,8 +27518,8 @@ local function enter_lane(lane, id, priority, to_head)
   local list, priorities = lane_list(base, name), lane_priorities(base, name)
   if priority > 0 then
     was_empty = redis.call('EXISTS', list, priorities) == 0
-    local order = to_head and 0 or redis.call('HINCRBY', state, 'order', 1) % LANE_PRIORITY_STEP
-    redis.call('ZADD', priorities, whole(priority * LANE_PRIORITY_STEP + order), id)
+    local order = to_head and 0 or redis.call('HINCRBY', state, 'order', 1)
+    redis.call('ZADD', priorities, priority_score(priority, order), id)
   else
     was_empty = redis.call(to_head and 'RPUSH' or 'LPUSH', list, id) == 1 and redis.call('EXISTS', priorities) == 0
   end
@@ -27553,7 +27667,10 @@ local function next_due(base)
   local at = math.min(due, lane_time)
   return at < math.huge and at or nil
 end
-local JOB_PRIORITY_STEP = 0x100000000
+local PRIORITY_STEP = 0x100000000
+local function priority_score(priority, order)
+  return whole(priority * PRIORITY_STEP + order % PRIORITY_STEP)
+end
 local function delay_job(home, id, due, part)
   enter_delayed(home, id, due, part)
   redis.call('XADD', home .. 'events', '*', 'event', 'delayed', 'jobId', id, 'delay', whole(due))
@@ -27568,8 +27685,7 @@ local function place_job(home, id, job)
     return delay_job(home, id, job.due, job.part)
   end
   if job.priority > 0 then
-    local order = redis.call('INCR', home .. 'pc') % JOB_PRIORITY_STEP
-    redis.call('ZADD', home .. 'prioritized', whole(job.priority * JOB_PRIORITY_STEP + order), id)
+    redis.call('ZADD', home .. 'prioritized', priority_score(job.priority, redis.call('INCR', home .. 'pc')), id)
   else
     redis.call(job.to_head and 'RPUSH' or 'LPUSH', home .. 'wait', id)
   end
@@ -28736,8 +28852,11 @@ local function begin_again()
   redis.call('HDEL', base .. 'turn-state', 'pass', 'time')
 end
 local function return_stray(id, lane, is_others_turn)
+local PRIORITY_STEP = 0x100000000
+local function priority_score(priority, order)
+  return whole(priority * PRIORITY_STEP + order % PRIORITY_STEP)
+end
 local JOINS_BEHIND = 0.125
-local LANE_PRIORITY_STEP = 0x100000000
 local function join_turns(name)
   local first = redis.call('ZRANGE', base .. 'turns', 0, 0, 'WITHSCORES')
   local time, others = unpack(redis.call('HMGET', base .. 'turn-state', 'time', 'pass'))
@@ -28749,8 +28868,8 @@ local function enter_lane(lane, id, priority, to_head)
   local list, priorities = lane_list(base, name), lane_priorities(base, name)
   if priority > 0 then
     was_empty = redis.call('EXISTS', list, priorities) == 0
-    local order = to_head and 0 or redis.call('HINCRBY', state, 'order', 1) % LANE_PRIORITY_STEP
-    redis.call('ZADD', priorities, whole(priority * LANE_PRIORITY_STEP + order), id)
+    local order = to_head and 0 or redis.call('HINCRBY', state, 'order', 1)
+    redis.call('ZADD', priorities, priority_score(priority, order), id)
   else
     was_empty = redis.call(to_head and 'RPUSH' or 'LPUSH', list, id) == 1 and redis.call('EXISTS', priorities) == 0
   end
@@ -28898,7 +29017,10 @@ local function next_due(base)
   local at = math.min(due, lane_time)
   return at < math.huge and at or nil
 end
-local JOB_PRIORITY_STEP = 0x100000000
+local PRIORITY_STEP = 0x100000000
+local function priority_score(priority, order)
+  return whole(priority * PRIORITY_STEP + order % PRIORITY_STEP)
+end
 local function delay_job(home, id, due, part)
   enter_delayed(home, id, due, part)
   redis.call('XADD', home .. 'events', '*', 'event', 'delayed', 'jobId', id, 'delay', whole(due))
@@ -28913,8 +29035,7 @@ local function place_job(home, id, job)
     return delay_job(home, id, job.due, job.part)
   end
   if job.priority > 0 then
-    local order = redis.call('INCR', home .. 'pc') % JOB_PRIORITY_STEP
-    redis.call('ZADD', home .. 'prioritized', whole(job.priority * JOB_PRIORITY_STEP + order), id)
+    redis.call('ZADD', home .. 'prioritized', priority_score(job.priority, redis.call('INCR', home .. 'pc')), id)
   else
     redis.call(job.to_head and 'RPUSH' or 'LPUSH', home .. 'wait', id)
   end
@@ -29270,16 +29391,6 @@ local function leave_failed(base, id)
   end
   return redis.call('ZREM', base .. 'failed', id) == 1
 end
-local function whole(number)
-  return string.format('%.0f', number)
-end
-local function micros()
-  local time = redis.call('TIME')
-  return time[1] * 1000000 + time[2]
-end
-local function millis()
-  return math.floor(micros() / 1000)
-end
 local function lane_name(field)
   return string.match(field, ' (.*)$')
 end
@@ -29298,8 +29409,21 @@ end
 local function lane_priorities(base, name)
   return base .. 'lane-priorities:' .. name
 end
+local function whole(number)
+  return string.format('%.0f', number)
+end
+local function micros()
+  local time = redis.call('TIME')
+  return time[1] * 1000000 + time[2]
+end
+local function millis()
+  return math.floor(micros() / 1000)
+end
+local PRIORITY_STEP = 0x100000000
+local function priority_score(priority, order)
+  return whole(priority * PRIORITY_STEP + order % PRIORITY_STEP)
+end
 local JOINS_BEHIND = 0.125
-local LANE_PRIORITY_STEP = 0x100000000
 local function join_turns(name)
   local first = redis.call('ZRANGE', base .. 'turns', 0, 0, 'WITHSCORES')
   local time, others = unpack(redis.call('HMGET', base .. 'turn-state', 'time', 'pass'))
@@ -29311,8 +29435,8 @@ local function enter_lane(lane, id, priority, to_head)
   local list, priorities = lane_list(base, name), lane_priorities(base, name)
   if priority > 0 then
     was_empty = redis.call('EXISTS', list, priorities) == 0
-    local order = to_head and 0 or redis.call('HINCRBY', state, 'order', 1) % LANE_PRIORITY_STEP
-    redis.call('ZADD', priorities, whole(priority * LANE_PRIORITY_STEP + order), id)
+    local order = to_head and 0 or redis.call('HINCRBY', state, 'order', 1)
+    redis.call('ZADD', priorities, priority_score(priority, order), id)
   else
     was_empty = redis.call(to_head and 'RPUSH' or 'LPUSH', list, id) == 1 and redis.call('EXISTS', priorities) == 0
   end
@@ -29327,8 +29451,20 @@ local function enter_lane(lane, id, priority, to_head)
   join_turns(name)
   return true
 end
+local function enter_place(id, lane, priority, to_head)
+  if lane then
+    return enter_lane(lane, id, priority, to_head)
+  end
+  if priority > 0 then
+    local order = to_head and 0 or redis.call('INCR', base .. 'pc')
+    redis.call('ZADD', base .. 'prioritized', priority_score(priority, order), id)
+  else
+    redis.call(to_head and 'RPUSH' or 'LPUSH', base .. 'wait', id)
+  end
+  return true
+end
 local function rare()
-  return { enter_lane = enter_lane }
+  return { enter_place = enter_place }
 end
 local stored_meta
 local function queue_meta(is_changed)
@@ -29368,7 +29504,6 @@ local function next_due(base)
   local at = math.min(due, lane_time)
   return at < math.huge and at or nil
 end
-local PRIORITY_STEP = 0x100000000
 local waiting, may_wake, has_delayed = {}, false, false
 local function delay_task(id, due, part)
   enter_delayed(base, id, due, part)
@@ -29376,13 +29511,8 @@ local function delay_task(id, due, part)
 end
 local function place_waiting(id, lane, priority, to_head)
   local is_first = true
-  if lane then
-    is_first = rare().enter_lane(lane, id, priority, to_head)
-  elseif priority > 0 then
-    local order = to_head and 0 or redis.call('INCR', base .. 'pc') % PRIORITY_STEP
-    redis.call('ZADD', base .. 'prioritized', whole(priority * PRIORITY_STEP + order), id)
-  elseif to_head then
-    redis.call('RPUSH', base .. 'wait', id)
+  if lane or priority > 0 or to_head then
+    is_first = rare().enter_place(id, lane, priority, to_head)
   else
     waiting[#waiting + 1] = id
   end
@@ -29559,16 +29689,6 @@ local function leave_failed(base, id)
   end
   return redis.call('ZREM', base .. 'failed', id) == 1
 end
-local function whole(number)
-  return string.format('%.0f', number)
-end
-local function micros()
-  local time = redis.call('TIME')
-  return time[1] * 1000000 + time[2]
-end
-local function millis()
-  return math.floor(micros() / 1000)
-end
 local function lane_name(field)
   return string.match(field, ' (.*)$')
 end
@@ -29587,8 +29707,21 @@ end
 local function lane_priorities(base, name)
   return base .. 'lane-priorities:' .. name
 end
+local function whole(number)
+  return string.format('%.0f', number)
+end
+local function micros()
+  local time = redis.call('TIME')
+  return time[1] * 1000000 + time[2]
+end
+local function millis()
+  return math.floor(micros() / 1000)
+end
+local PRIORITY_STEP = 0x100000000
+local function priority_score(priority, order)
+  return whole(priority * PRIORITY_STEP + order % PRIORITY_STEP)
+end
 local JOINS_BEHIND = 0.125
-local LANE_PRIORITY_STEP = 0x100000000
 local function join_turns(name)
   local first = redis.call('ZRANGE', base .. 'turns', 0, 0, 'WITHSCORES')
   local time, others = unpack(redis.call('HMGET', base .. 'turn-state', 'time', 'pass'))
@@ -29600,8 +29733,8 @@ local function enter_lane(lane, id, priority, to_head)
   local list, priorities = lane_list(base, name), lane_priorities(base, name)
   if priority > 0 then
     was_empty = redis.call('EXISTS', list, priorities) == 0
-    local order = to_head and 0 or redis.call('HINCRBY', state, 'order', 1) % LANE_PRIORITY_STEP
-    redis.call('ZADD', priorities, whole(priority * LANE_PRIORITY_STEP + order), id)
+    local order = to_head and 0 or redis.call('HINCRBY', state, 'order', 1)
+    redis.call('ZADD', priorities, priority_score(priority, order), id)
   else
     was_empty = redis.call(to_head and 'RPUSH' or 'LPUSH', list, id) == 1 and redis.call('EXISTS', priorities) == 0
   end
@@ -29616,8 +29749,20 @@ local function enter_lane(lane, id, priority, to_head)
   join_turns(name)
   return true
 end
+local function enter_place(id, lane, priority, to_head)
+  if lane then
+    return enter_lane(lane, id, priority, to_head)
+  end
+  if priority > 0 then
+    local order = to_head and 0 or redis.call('INCR', base .. 'pc')
+    redis.call('ZADD', base .. 'prioritized', priority_score(priority, order), id)
+  else
+    redis.call(to_head and 'RPUSH' or 'LPUSH', base .. 'wait', id)
+  end
+  return true
+end
 local function rare()
-  return { enter_lane = enter_lane }
+  return { enter_place = enter_place }
 end
 local stored_meta
 local function queue_meta(is_changed)
@@ -29657,7 +29802,6 @@ local function next_due(base)
   local at = math.min(due, lane_time)
   return at < math.huge and at or nil
 end
-local PRIORITY_STEP = 0x100000000
 local waiting, may_wake, has_delayed = {}, false, false
 local function delay_task(id, due, part)
   enter_delayed(base, id, due, part)
@@ -29665,13 +29809,8 @@ local function delay_task(id, due, part)
 end
 local function place_waiting(id, lane, priority, to_head)
   local is_first = true
-  if lane then
-    is_first = rare().enter_lane(lane, id, priority, to_head)
-  elseif priority > 0 then
-    local order = to_head and 0 or redis.call('INCR', base .. 'pc') % PRIORITY_STEP
-    redis.call('ZADD', base .. 'prioritized', whole(priority * PRIORITY_STEP + order), id)
-  elseif to_head then
-    redis.call('RPUSH', base .. 'wait', id)
+  if lane or priority > 0 or to_head then
+    is_first = rare().enter_place(id, lane, priority, to_head)
   else
     waiting[#waiting + 1] = id
   end

@@ -17,6 +17,7 @@ const END_AND_START = [
   'includes/task-end',
   'includes/task-return',
   'includes/task-start',
+  'includes/waiting-place',
 ].map((name) => `store/lua/${name}.lua`)
 
 /** Scripts in addition to what holds for all of them: the status index follows each script that writes. */

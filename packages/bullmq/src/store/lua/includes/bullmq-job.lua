@@ -9,8 +9,7 @@
 --   from      where it has waited before, or nil
 --- @include time
 --- @include delayed-set
-
-local JOB_PRIORITY_STEP = 0x100000000
+--- @include priority-score
 
 local function delay_job(home, id, due, part)
   enter_delayed(home, id, due, part)
@@ -28,8 +27,7 @@ local function place_job(home, id, job)
     return delay_job(home, id, job.due, job.part)
   end
   if job.priority > 0 then
-    local order = redis.call('INCR', home .. 'pc') % JOB_PRIORITY_STEP
-    redis.call('ZADD', home .. 'prioritized', whole(job.priority * JOB_PRIORITY_STEP + order), id)
+    redis.call('ZADD', home .. 'prioritized', priority_score(job.priority, redis.call('INCR', home .. 'pc')), id)
   else
     redis.call(job.to_head and 'RPUSH' or 'LPUSH', home .. 'wait', id)
   end

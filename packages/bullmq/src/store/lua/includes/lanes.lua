@@ -18,13 +18,11 @@
 -- field `lane` has the weight of its turn and the name of its lane, separated by a blank. The field is written when the task is added, and
 -- never changes. The task is in its lane whenever it waits, whichever script has returned it there. If a Worker that is not attached has
 -- put the task into `wait`, the task starts from there, or returns to its lane if the queue limits anything.
---- @include time
 --- @include lane
+--- @include priority-score
 
 -- An empty lane that gets a task joins this part of a turn behind the lane that is next (turns.lua).
 local JOINS_BEHIND = 0.125
--- BullMQ's factor between a priority and the counter that orders the tasks with the same priority.
-local LANE_PRIORITY_STEP = 0x100000000
 
 local function join_turns(name)
   local first = redis.call('ZRANGE', base .. 'turns', 0, 0, 'WITHSCORES')
@@ -42,8 +40,8 @@ local function enter_lane(lane, id, priority, to_head)
   local list, priorities = lane_list(base, name), lane_priorities(base, name)
   if priority > 0 then
     was_empty = redis.call('EXISTS', list, priorities) == 0
-    local order = to_head and 0 or redis.call('HINCRBY', state, 'order', 1) % LANE_PRIORITY_STEP
-    redis.call('ZADD', priorities, whole(priority * LANE_PRIORITY_STEP + order), id)
+    local order = to_head and 0 or redis.call('HINCRBY', state, 'order', 1)
+    redis.call('ZADD', priorities, priority_score(priority, order), id)
   else
     was_empty = redis.call(to_head and 'RPUSH' or 'LPUSH', list, id) == 1 and redis.call('EXISTS', priorities) == 0
   end

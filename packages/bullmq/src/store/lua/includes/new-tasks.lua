@@ -27,7 +27,7 @@ function rare()
   --- @include removed-tasks
   --- @include queue-limits
   --- @include unique-keys
-  --- @include lanes
+  --- @include waiting-place
   created = {
     recall_forwarded = recall_forwarded,
     remember_forwarded = remember_forwarded,
@@ -41,7 +41,7 @@ function rare()
     resolve_conflict = resolve_conflict,
     delete_replaced = delete_replaced,
     take_key = take_key,
-    enter_lane = enter_lane,
+    enter_place = enter_place,
   }
   return created
 end

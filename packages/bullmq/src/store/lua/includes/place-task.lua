@@ -7,13 +7,10 @@
 -- write_waiting()                             writes the kept tasks to `wait`, and the marker that wakes a worker. It must be called after
 --                                             the others
 --
--- `rare().enter_lane` is that of lanes.lua, which few scripts need.
+-- `rare().enter_place` is that of waiting-place.lua, which few tasks need: most have no lane and no priority.
 --- @include time
 --- @include queue-meta
 --- @include delayed-set
-
--- BullMQ orders the jobs of a priority by a counter in the lower bits of their scores.
-local PRIORITY_STEP = 0x100000000
 
 local waiting, may_wake, has_delayed = {}, false, false
 
@@ -24,13 +21,8 @@ end
 
 local function place_waiting(id, lane, priority, to_head)
   local is_first = true
-  if lane then
-    is_first = rare().enter_lane(lane, id, priority, to_head)
-  elseif priority > 0 then
-    local order = to_head and 0 or redis.call('INCR', base .. 'pc') % PRIORITY_STEP
-    redis.call('ZADD', base .. 'prioritized', whole(priority * PRIORITY_STEP + order), id)
-  elseif to_head then
-    redis.call('RPUSH', base .. 'wait', id)
+  if lane or priority > 0 or to_head then
+    is_first = rare().enter_place(id, lane, priority, to_head)
   else
     waiting[#waiting + 1] = id
   end

@@ -3,11 +3,10 @@
 --
 --   turns       lanes and limits (turns.lua)       returns   tasks that go back to a place where they wait (task-return.lua)
 --   candidates  see candidates.lua                 budget    see retry-budget.lua
---   lanes       see lanes.lua                      events    see task-events.lua
---   calls       see gates.lua                      metrics   see bullmq-metrics.lua
---   rate        see start-rate.lua                 resent    see resent-end.lua
---   ends        see rare-ends.lua                  idle      see idle-queue.lua
---   outbox      see outbox.lua
+--   calls       see gates.lua                      events    see task-events.lua
+--   rate        see start-rate.lua                 metrics   see bullmq-metrics.lua
+--   ends        see rare-ends.lua                  resent    see resent-end.lua
+--   outbox      see outbox.lua                     idle      see idle-queue.lua
 --
 -- promote_due() lets the tasks whose time has come wait for their start
 
@@ -35,9 +34,6 @@ function rare(group)
   elseif group == 'candidates' then
     --- @include candidates
     functions = { start_candidate = start_candidate }
-  elseif group == 'lanes' then
-    --- @include lanes
-    functions = { enter_lane = enter_lane }
   elseif group == 'calls' then
     --- @include gates
     functions = { gates = gates }

@@ -13,20 +13,10 @@
 --- @include time
 --- @include delayed-set
 --- @include note-return
+--- @include waiting-place
 
-local PLACED_STEP, KEEP_POSTPONED_MS = 0x100000000, 60000
+local KEEP_POSTPONED_MS = 60000
 local COUNTED = { retrying = true, retried = true }
-
-local function place(id, lane, priority, to_head)
-  if lane then
-    rare('lanes').enter_lane(lane, id, priority, to_head)
-  elseif priority > 0 then
-    local order = to_head and 0 or redis.call('INCR', base .. 'pc') % PLACED_STEP
-    redis.call('ZADD', base .. 'prioritized', whole(priority * PLACED_STEP + order), id)
-  else
-    redis.call(to_head and 'RPUSH' or 'LPUSH', base .. 'wait', id)
-  end
-end
 
 local function promote(ids)
   for _, set in ipairs({ 'delayed', 'scheduled', 'retrying' }) do
@@ -38,7 +28,7 @@ local function promote(ids)
     if waits then
       redis.call('HDEL', job, 'waits')
     end
-    place(id, lane, tonumber(priority or '0') or 0, waits and true or false)
+    enter_place(id, lane, tonumber(priority or '0') or 0, waits and true or false)
     redis.call('XADD', base .. 'events', '*', 'event', 'waiting', 'jobId', id, 'prev', 'delayed')
     redis.call('HSET', job, 'delay', '0')
   end
@@ -110,7 +100,7 @@ local function wait_again(ending)
     promote_due()
   end
   store_fields(ending)
-  place(id, lane, priority, not is_retry or ending.value == 'head' and priority == 0)
+  enter_place(id, lane, priority, not is_retry or ending.value == 'head' and priority == 0)
   if is_open() or not is_retry and (lane or priority > 0) then
     redis.call('ZADD', base .. 'marker', '0', '0')
   end
