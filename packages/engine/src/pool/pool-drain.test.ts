@@ -114,7 +114,7 @@ describe('a soft drain', () => {
     await clock.advance(DAY_MS)
     expect(pool.state()).toBe('SHUTTING_DOWN')
     void pool.drain(softTimeout)
-    await clock.advance(2_000)
+    await clock.advance(3_000)
     expect(await drained).toMatchObject({ finished: 0, unconfirmed: [{ id: given.task.id, task: 'test.long' }] })
   })
 })
@@ -188,7 +188,7 @@ describe('the report of a drain', () => {
       failed: 0,
       abandoned: [{ id: cut?.task.id, task: 'test.short' }],
       unconfirmed: [],
-      slowestTaskMs: 1_000 + GRACE_MS + 500,
+      slowestTaskMs: 1_000 + GRACE_MS + 1_000,
     })
   })
 
@@ -221,7 +221,7 @@ describe('the report of a drain', () => {
     consumer.writing = () => new Promise(() => {})
     const drained = pool.drain(softTimeout)
     call.finish()
-    await clock.advance(2_000)
+    await clock.advance(3_000)
     expect(await drained).toMatchObject({
       finished: 0,
       abandoned: [],
@@ -250,7 +250,7 @@ describe('the report of a drain', () => {
     const drained = pool.drain(softTimeout)
     const { task } = give()
     call.finish()
-    await clock.advance(2_000)
+    await clock.advance(3_000)
     expect(await drained).toMatchObject({ finished: 1, requeued: 0, unconfirmed: [{ id: task.id, task: 'test.long' }] })
     expect(pool.state()).toBe('TERMINATE_TIMEOUT')
   })
@@ -260,7 +260,7 @@ describe('the report of a drain', () => {
     consumer.refusal = 'lock_taken'
     const drained = pool.drain(softTimeout)
     call.finish()
-    await clock.advance(2_000)
+    await clock.advance(3_000)
     expect(await drained).toMatchObject({ finished: 0, requeued: 0, failed: 0, abandoned: [], unconfirmed: [] })
     expect(named('attempt.ended')).toEqual([])
     expect(named('attempt.commit_refused')).toMatchObject([{ refusal: 'lock_taken', verdict: 'completed' }])
