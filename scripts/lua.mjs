@@ -1,11 +1,11 @@
-// npm run lua: formats the Lua files, checks them, and writes the module with every script whole. --check changes nothing and fails if
+// npm run lua: formats the Lua files, checks them, and writes the module with every script. --check changes nothing and fails if
 // anything would change. `show NAME` prints a script as Redis runs it.
 import { execFileSync } from 'node:child_process'
 import { globSync, readFileSync, writeFileSync } from 'node:fs'
 import { join, relative } from 'node:path'
 import { Config, formatCode, IndentType, OutputVerification, QuoteStyle } from '@johnnymorganz/stylua'
 import { expectKnownNames } from './lua/global-names.mjs'
-import { readInclude, readLua } from './lua/lua-file.mjs'
+import { readIncludes, readLua } from './lua/lua-file.mjs'
 import { typedModule } from './lua/typed-module.mjs'
 import { readOptions } from './system/options.mjs'
 import { explainAndExit, UserError } from './system/user-error.mjs'
@@ -15,22 +15,6 @@ const SOURCES = join(root, 'packages/bullmq/src')
 const STORE = join(SOURCES, 'store')
 const INCLUDES = join(STORE, 'lua/includes')
 const MODULE = join(STORE, 'scripts.ts')
-
-/** The includes that scripts which are still strings in TypeScript contain, too. The module exports their texts. */
-const IN_STRINGS = [
-  'active-tasks',
-  'breakers',
-  'fingerprints',
-  'forwarded',
-  'key-limits',
-  'lanes',
-  'outbox',
-  'removed-tasks',
-  'retry-budget',
-  'task-charge',
-  'time',
-  'token-bucket',
-]
 
 /** Returns the file's text as StyLua formats it. */
 function formatted(path) {
@@ -54,7 +38,6 @@ function asBiomeFormats(text) {
   return execFileSync(process.execPath, [biome, 'format', `--stdin-file-path=${MODULE}`], {
     input: text,
     encoding: 'utf8',
-    maxBuffer: Number.POSITIVE_INFINITY,
   })
 }
 
@@ -64,12 +47,12 @@ export function expectedFiles() {
     .toSorted()
     .map((path) => join(SOURCES, path))
   const expected = new Map(paths.map((path) => [path, formatted(path)]))
-  const scripts = paths.filter((path) => !path.startsWith(INCLUDES)).map((path) => readLua(path, INCLUDES))
+  const includes = readIncludes(INCLUDES)
+  const scripts = paths.filter((path) => !path.startsWith(INCLUDES)).map((path) => readLua(path, includes))
   const repeated = scripts.find(({ name }, i) => scripts.findIndex((other) => other.name === name) !== i)
   if (repeated !== undefined) throw new UserError(`two scripts are called ${repeated.name}`)
   for (const { name, whole } of scripts) expectKnownNames(name, whole)
-  const inStrings = Object.fromEntries(IN_STRINGS.map((name) => [name, readInclude(name, INCLUDES)]))
-  expected.set(MODULE, asBiomeFormats(typedModule(scripts, STORE, inStrings)))
+  expected.set(MODULE, asBiomeFormats(typedModule(scripts, STORE, includes)))
   return { expected, scripts }
 }
 

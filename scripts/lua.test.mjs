@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { expectKnownNames } from './lua/global-names.mjs'
-import { readLua } from './lua/lua-file.mjs'
+import { readIncludes, readLua } from './lua/lua-file.mjs'
 import { typedModule } from './lua/typed-module.mjs'
 import { expectedFiles } from './lua.mjs'
 
@@ -14,7 +14,7 @@ function read(files) {
   onTestFinished(() => rmSync(folder, { recursive: true }))
   mkdirSync(join(folder, 'includes'))
   for (const [name, text] of Object.entries(files)) writeFileSync(join(folder, `${name}.lua`), text)
-  return readLua(join(folder, 'main.lua'), join(folder, 'includes'))
+  return readLua(join(folder, 'main.lua'), readIncludes(join(folder, 'includes')))
 }
 
 const MAIN = `#!lua flags=allow-oom
@@ -90,9 +90,16 @@ describe('a Lua file', () => {
       { names: ['Group'], from: '@a/b' },
     ])
     const [{ from }] = types
-    const script = { name: 'a', summary: [], keys: [], args: [], whole, types: [...types, { names: ['At'], from }] }
-    expect(typedModule([script, script], dirname(dirname(from)))).toMatch(
-      /^\/\/.*\nimport type \{ Group \} from '@a\/b'\nimport \{ luaScript \} .*\nimport type \{ At, Reply, Run \} from '\.\/[\w-]+\/run\.ts'\n/,
+    const script = {
+      name: 'a',
+      summary: [],
+      keys: [],
+      args: [],
+      lua: whole,
+      types: [...types, { names: ['At'], from }],
+    }
+    expect(typedModule([script, script], dirname(dirname(from)), {})).toMatch(
+      /^\/\/.*\nimport type \{ Group \} from '@a\/b'\nimport \{ withIncludes \} .*\nimport \{ luaScript \} .*\nimport type \{ At, Reply, Run \} from '\.\/[\w-]+\/run\.ts'\n/,
     )
   })
 
@@ -110,7 +117,7 @@ describe('a Lua file', () => {
       (text) => text.replace('-- ARGV[2]  second   the other one\n', ''),
       /does not name all of ARGV/,
     ],
-    ['an unknown include', (text) => text.replace('@include twice', '@include thrice'), /thrice\.lua is neither/],
+    ['an unknown include', (text) => text.replace('@include twice', '@include thrice'), /there is no include thrice/],
   ])('is refused with %s', (_, change, message) => {
     expect(() => read({ ...files, main: change(MAIN) })).toThrow(message)
   })
@@ -133,9 +140,9 @@ it('a script’s text is a template without escapes of its own', () => {
     takesMore: false,
     kind: 'reads',
     types: [],
-    whole: lua,
+    lua,
   }
-  const [, written] = /lua: (`[\s\S]*`),\n/.exec(typedModule([script], '/'))
+  const [, written] = /lua: (`[\s\S]*`),\n/.exec(typedModule([script], '/', {}))
   expect(new Function(`return ${written}`)()).toBe(lua)
 })
 

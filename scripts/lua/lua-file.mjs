@@ -8,16 +8,15 @@
 //
 //   Returns `[fencing: number, leftMs: number]`: …
 //
-// The code below it reads each of them into a local variable of the same name. A line `--- @include time` is replaced by that
-// file, which is a header and functions. An include may include others. Each appears once in a block, at the first place that asks for it:
-// what stands in a block is not visible outside of it, so two functions that create what they need may both ask for the same include. The
-// files are formatted, so a block ends where the indentation is less. A line `--- @type Run, Reply from ./run.ts` says where types of the
-// reply are from.
-import { existsSync, readFileSync } from 'node:fs'
+// The code below it reads each of them into a local variable of the same name. A line `--- @include time` is replaced by that include
+// (packages/bullmq/src/scripts/includes.ts), which is a header and functions. A line `--- @type Run, Reply from ./run.ts` says where types
+// of the reply are from.
+import { globSync, readFileSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
+import { withIncludes } from '../../packages/bullmq/src/scripts/includes.ts'
 import { UserError } from '../system/user-error.mjs'
 
-const INCLUDE = /^ *--- @include (\S+)$/
+const INCLUDE = /^ *--- @include (\S+)$/gm
 const TYPE = /^--- @type (.+) from (\S+)$/gm
 const HEADER = /^(?:--(?: .*)?\n)+/
 const FLAGS = { '#!lua': 'adds', '#!lua flags=allow-oom': 'frees', '#!lua flags=no-writes': 'reads' }
@@ -32,12 +31,25 @@ const FLAGS = { '#!lua': 'adds', '#!lua flags=allow-oom': 'frees', '#!lua flags=
  * @property {boolean} takesMore whether further arguments follow the named ones
  * @property {string | undefined} reply a TypeScript type
  * @property {readonly { names: readonly string[], from: string }[]} types the types in the reply, and the module or file of each
- * @property {string} whole the text that Redis runs
+ * @property {string} lua its text, without comments
+ * @property {string} whole the text that Redis runs, with its includes
  */
+
+/** Returns the includes of a folder. */
+export function readIncludes(folder) {
+  const names = globSync('*.lua', { cwd: folder }).map((file) => file.replace(/\.lua$/, ''))
+  const texts = names.toSorted().map((name) => {
+    const path = join(folder, `${name}.lua`)
+    const text = readFileSync(path, 'utf8')
+    headerOf(path, text)
+    return [name, ownLua(path, text, names)]
+  })
+  return Object.fromEntries(texts)
+}
 
 /**
  * @param {string} path
- * @param {string} includes the folder of the includes
+ * @param {import('../../packages/bullmq/src/scripts/includes.ts').Includes} includes
  * @returns {LuaScript}
  */
 export function readLua(path, includes) {
@@ -51,6 +63,7 @@ export function readLua(path, includes) {
   const [keys, args] = [namesIn(path, header, 'KEYS'), namesIn(path, header, 'ARGV')]
   expectLocals(path, body, 'KEYS', keys)
   expectLocals(path, body, 'ARGV', args)
+  const lua = `${first}\n${ownLua(path, body, Object.keys(includes))}`
   return {
     name: /** @type {string} */ (
       path
@@ -68,15 +81,9 @@ export function readLua(path, includes) {
       names: names.split(', '),
       from: from.startsWith('.') ? resolve(dirname(path), from) : from,
     })),
-    whole: `${first}\n${withoutComments(withIncludes(path, body, includes, new Map()))}`,
+    lua,
+    whole: withIncludes(lua, includes),
   }
-}
-
-/** Returns an include with what it includes, as a script would contain it. */
-export function readInclude(name, includes) {
-  const path = join(includes, `${name}.lua`)
-  const text = readFileSync(path, 'utf8').replace(HEADER, '')
-  return withoutComments(`\n${withIncludes(path, text, includes, new Map([[path, 0]]))}`)
 }
 
 function headerOf(path, text) {
@@ -111,27 +118,12 @@ function expectLocals(path, text, table, names) {
   if (found.size !== names.length) throw new UserError(`${path}: the header does not name all of ${table}`)
 }
 
-/** `visible` has the files that are visible, with the indentation of the blocks that contain them. `depth` is the text's indentation. */
-function withIncludes(path, text, includes, visible, depth = 0) {
-  const lines = text.split('\n').map((line) => {
-    const at = line.search(/\S/)
-    if (at < 0) return line
-    const indentation = depth + at
-    for (const [file, of] of visible) if (of > indentation) visible.delete(file)
-    const [, name] = INCLUDE.exec(line) ?? []
-    if (name === undefined) return line
-    const file = [join(dirname(path), `${name}.lua`), join(includes, `${name}.lua`)].find(existsSync)
-    if (file === undefined) throw new UserError(`${path}: ${name}.lua is neither beside this file nor in ${includes}`)
-    if (visible.has(file)) return ''
-    visible.set(file, indentation)
-    const included = readFileSync(file, 'utf8')
-    headerOf(file, included)
-    return withIncludes(file, included.replace(HEADER, ''), includes, visible, indentation).trimEnd()
-  })
-  return lines.join('\n')
-}
-
-/** Comments are for readers of the files; Redis would keep them in memory. */
-function withoutComments(text) {
-  return text.replaceAll(/^\s*--.*\n/gm, '').replaceAll(/\n{2,}/g, '\n')
+/** Returns the code, and the lines that ask for includes. Other comments are for readers of the file; Redis would keep them in memory. */
+function ownLua(path, text, names) {
+  for (const [, name] of text.matchAll(INCLUDE))
+    if (!names.includes(name)) throw new UserError(`${path}: there is no include ${name}`)
+  return text
+    .replaceAll(/^ *--(?!- @include ).*\n/gm, '')
+    .replaceAll(/\n{2,}/g, '\n')
+    .trimStart()
 }

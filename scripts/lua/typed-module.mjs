@@ -21,6 +21,7 @@ function importsOf(scripts, folder) {
     source,
     `import type { ${[...found].toSorted().join(', ')} } from '${source}'\n`,
   ])
+  lines.push(['../scripts/includes.ts', "import { withIncludes } from '../scripts/includes.ts'\n"])
   lines.push(['../scripts/script.ts', "import { luaScript } from '../scripts/script.ts'\n"])
   const rank = ([source]) => `${source.startsWith('.') ? 1 : 0} ${source}`
   return lines
@@ -32,25 +33,30 @@ function importsOf(scripts, folder) {
 /**
  * @param {readonly import('./lua-file.mjs').LuaScript[]} scripts
  * @param {string} folder the module's
- * @param {Readonly<Record<string, string>>} includes the texts of those that strings in TypeScript use, by their names
+ * @param {import('../../packages/bullmq/src/scripts/includes.ts').Includes} includes
  */
-export function typedModule(scripts, folder, includes = {}) {
-  const shared = Object.entries(includes).map(
-    ([name, lua]) => `export const ${name.replaceAll('-', '_').toUpperCase()} = ${literal(lua)}\n`,
-  )
+export function typedModule(scripts, folder, includes) {
+  const shared = Object.entries(includes).map(([name, lua]) => `'${name}': ${literal(lua)},\n`)
   const entries = scripts.map(
-    ({ name, summary, keys, args, reply, whole }) => `/**
+    ({ name, summary, keys, args, reply, lua }) => `/**
 ${wrapped(summary)}
  */
 export const ${camel(name)}Script = luaScript<${union(keys)}, ${union(args)}, ${reply ?? 'void'}>({
   name: '${name}',
   keys: ${list(keys)},
   args: ${list(args)},
-  lua: ${literal(whole)},
+  includes: INCLUDES,
+  lua: ${literal(lua)},
 })
 `,
   )
-  return `// Every Lua script as Redis runs it, with its types. Written by npm run lua from the .lua files; not edited by hand.
+  return `// Every Lua script, with its types. Written by npm run lua from the .lua files; not edited by hand.
 ${importsOf(scripts, folder)}
-${[...shared, ...entries].join('\n')}`
+const INCLUDES = {
+${shared.join('')}} as const
+
+/** Returns an include with those that it asks for. */
+export const luaInclude = (name: keyof typeof INCLUDES): string => withIncludes(INCLUDES[name], INCLUDES)
+
+${entries.join('\n')}`
 }

@@ -7,7 +7,7 @@ import { Redis } from 'ioredis'
 import { describe, expect, inject, it, onTestFinished } from 'vitest'
 import { defineScript } from '../scripts/define-script.fixture.ts'
 import { runScript } from '../scripts/script.ts'
-import { BREAKERS } from '../store/scripts.ts'
+import { luaInclude } from '../store/scripts.ts'
 import { decodeBreaker, encodeSettings } from './stored-breaker.ts'
 
 const START = 1_700_000_000_000
@@ -22,7 +22,7 @@ const step = defineScript({
   lua: `
 local now, gate = tonumber(at), nil
 local function set_gate(_, starts_at) gate = starts_at end
-${BREAKERS}
+${luaInclude('breakers')}
 local result
 define_breaker('${SERVICE}', settings)
 local starts_at = gate

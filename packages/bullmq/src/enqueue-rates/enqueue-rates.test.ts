@@ -11,7 +11,7 @@ import { enqueueRateKey, fleetKeys } from '../keys.ts'
 import { defineScript } from '../scripts/define-script.fixture.ts'
 import { runScript } from '../scripts/script.ts'
 import { silent } from '../setup.fixture.ts'
-import { TOKEN_BUCKET } from '../store/scripts.ts'
+import { luaInclude } from '../store/scripts.ts'
 import { createEnqueueRates } from './enqueue-rates.ts'
 import { batchOf } from './rate-lease.ts'
 
@@ -226,7 +226,7 @@ describe('the bucket in Redis', () => {
     kind: 'reads',
     keys: ['any'],
     args: ['tokens', 'at', 'now', 'max', 'per'],
-    lua: `${TOKEN_BUCKET}
+    lua: `${luaInclude('token-bucket')}
 local stored = tokens ~= '' and stored_bucket(tonumber(tokens), tonumber(at)) or false
 return string.format('%.6f', tokens_in(stored, tonumber(now), tonumber(max), tonumber(per)))`,
     answer: Number,

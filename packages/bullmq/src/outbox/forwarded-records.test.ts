@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto'
 import { Redis } from 'ioredis'
 import { expect, inject, it, onTestFinished } from 'vitest'
-import { FORWARDED } from '../store/scripts.ts'
+import { luaInclude } from '../store/scripts.ts'
 
 const PERIOD_S = 21_600
 /** The first period whose records do not expire while the test runs. */
@@ -18,7 +18,7 @@ local redis = setmetatable({
   end,
 }, { __index = redis })
 local ADDED = 1
-${FORWARDED}
+${luaInclude('forwarded')}
 local found = 0
 for i = 2, #ARGV do
   local task = { forwarded = ARGV[i] }

@@ -16,7 +16,7 @@ import { describe, expect, inject, it, onTestFinished } from 'vitest'
 import { DELAYED_SCORE_STEP } from '../internals/status/places.ts'
 import { defineScript } from '../scripts/define-script.fixture.ts'
 import { runScript } from '../scripts/script.ts'
-import { RETRY_BUDGET } from '../store/scripts.ts'
+import { luaInclude } from '../store/scripts.ts'
 import { type AttemptCounts, createAttemptCounts } from './attempt-counts.ts'
 
 const TASK = 'model.task'
@@ -30,7 +30,7 @@ const step = defineScript({
   args: ['budget', 'at', 'does', 'id', 'backoffEndsAt'],
   lua: `
 if budget == '' then return end
-${RETRY_BUDGET}
+${luaInclude('retry-budget')}
 local result
 if does == 'fail' then
   result = admit_retry(budget, tonumber(at), id, tonumber(backoffEndsAt))

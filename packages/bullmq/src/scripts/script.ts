@@ -2,6 +2,7 @@
 // the script (SCRIPT FLUSH, a restart), the text is sent again.
 import type { RedisClient } from 'bullmq'
 import type { ChainableCommander, Cluster, Redis } from 'ioredis'
+import { type Includes, withIncludes } from './includes.ts'
 
 /** A client for a single server, or for a cluster, in which case it has a connection to each node that it uses. */
 export type Commander = Redis | Cluster
@@ -37,12 +38,17 @@ export interface Script<Key extends string, Arg extends string, Answer> {
  * `#!lua`, makes a Redis Cluster refuse a script that touches a second hash slot. A single Redis server does not check.
  */
 export function luaScript<Key extends string, Arg extends string, Answer>(
-  source: Pick<Script<Key, Arg, Answer>, 'name' | 'keys' | 'args' | 'lua'>,
+  source: Pick<Script<Key, Arg, Answer>, 'name' | 'keys' | 'args' | 'lua'> & { readonly includes: Includes },
 ): Script<Key, Arg, Answer> {
+  const { name, keys, args } = source
+  let whole: string | undefined
   return {
-    ...source,
-    name: `bullpen:${source.name}`,
-    numberOfKeys: source.keys.length,
+    ...{ name: `bullpen:${name}`, numberOfKeys: keys.length, keys, args },
+    // Few processes send every script.
+    get lua() {
+      whole ??= withIncludes(source.lua, source.includes)
+      return whole
+    },
     answer: (reply) => reply as Answer,
   }
 }

@@ -13,7 +13,7 @@
 // accepted + retried - unfinished times, which costs nothing when it ends. A BullMQ Queue or Worker that is not attached causes drift,
 // which the leader repairs (index-repair.ts, bytes-recount.ts).
 import { TASK_OVERHEAD_BYTES } from '@bullpen/engine/internal'
-import { FINGERPRINTS, OUTBOX, REMOVED_TASKS, TASK_CHARGE } from '../../store/scripts.ts'
+import { luaInclude } from '../../store/scripts.ts'
 
 /** The parts of each divided set. A task that is added for an unknown reason belongs to the first part. */
 export const PARTS = {
@@ -106,7 +106,7 @@ const NOTE_ADDED = `
 const STATUS_INDEX = `
 local function status_index(base)
   local call = redis.call
-${TASK_CHARGE}
+${luaInclude('task-charge')}
   local index = { added = false, charge = charge }
 
   local function create_moves()
@@ -136,9 +136,9 @@ ${Object.entries(PARTS)
       return parts[1]
     end
 
-${REMOVED_TASKS}
-${FINGERPRINTS}
-${OUTBOX}
+${luaInclude('removed-tasks')}
+${luaInclude('fingerprints')}
+${luaInclude('outbox')}
     -- A task that leaves the failed set has no fingerprint until it is dead again.
     local function forget_error(home, id)
       local fingerprint = call('HGET', home .. id, 'fingerprint')

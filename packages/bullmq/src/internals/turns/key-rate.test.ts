@@ -6,7 +6,7 @@ import fc from 'fast-check'
 import { Redis } from 'ioredis'
 import { expect, inject, it, onTestFinished } from 'vitest'
 import { long, setup } from '../../setup.fixture.ts'
-import { KEY_LIMITS } from '../../store/scripts.ts'
+import { luaInclude } from '../../store/scripts.ts'
 import { NO_KEY, stage } from './stage.fixture.ts'
 
 const HOUR = 3_600_000
@@ -169,7 +169,7 @@ function redis.call(command, _, value)
   if command == 'GET' then return stored end
   stored = value
 end
-${KEY_LIMITS}
+${luaInclude('key-limits')}
 for i = 2, #ARGV do
   time = tonumber(ARGV[i])
   local rate = open_rate('a', ARGV[1])
