@@ -34,11 +34,11 @@ export function declared(known: Editions, editions: readonly Edition[], now: num
 
 /** Returns whether a process that declares this edition has to store it. */
 export function isToStore(known: Editions, { name, digest }: Edition): boolean {
-  return known.get(name) !== digest && newest(known, name) === digest
+  return known.get(name) !== digest && newestEdition(known, name) === digest
 }
 
 /** Returns the digest that counts. Editions that were first declared in the same millisecond are ordered by their digests. */
-function newest(known: Editions, name: string): string | undefined {
+export function newestEdition(known: Editions, name: string): string | undefined {
   const own = [...known].flatMap(([field, value]) => {
     const [of, digest] = field.split(' ')
     return of === name && digest !== undefined ? [{ digest, first: Number(value.split(' ')[0]) }] : []

@@ -14,7 +14,7 @@ import {
   type StoredSchedule,
 } from '../ports/broker/schedules.ts'
 import type { Sha256 } from '../task/child-task.ts'
-import { type Edition, isToStore } from './editions.ts'
+import { type Edition, isToStore, newestEdition } from './editions.ts'
 import { wakeTime, withRun } from './next-step.ts'
 import { changedFields, type ScheduleChange, scheduleChanges, sorted } from './schedule-diff.ts'
 import {
@@ -170,6 +170,15 @@ export function createSchedules({ store, queues, randomBytes, sha256, onChanged 
     return action === 'unchanged' ? undefined : { name, queue, action }
   }
 
+  /**
+   * Notes the definition that counts as stored, before a request changes or deletes it. A process that stored it and could not note that
+   * would store it again afterwards.
+   */
+  const noteStored = async (name: string): Promise<void> => {
+    const digest = newestEdition(await store.declare([]), name)
+    if (digest !== undefined) await store.stored({ name, digest })
+  }
+
   return {
     async declare(definitions, { by }) {
       const own = definitions.map((definition) => {
@@ -197,7 +206,10 @@ export function createSchedules({ store, queues, randomBytes, sha256, onChanged 
       throw notFound(name, await store.all())
     },
 
-    put: (definition, options) => put(settingsOf(definition), options),
+    async put(definition, options) {
+      await noteStored(definition.name)
+      return put(settingsOf(definition), options)
+    },
 
     pause: (name, by) => change(name, ({ record, now }) => ({ record: pausedRecord(record, { by, now }) })),
 
@@ -219,7 +231,12 @@ export function createSchedules({ store, queues, randomBytes, sha256, onChanged 
       return { id: id as TaskId, state }
     },
 
-    remove,
+    async remove(name) {
+      if ((await stored(name)) === undefined) return false
+      await noteStored(name)
+      return remove(name)
+    },
+
     troubles: (queue) => store.troubles(queue),
 
     async sync(definitions: readonly ScheduleDefinition[], { by, dryRun }) {
