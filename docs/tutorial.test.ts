@@ -55,7 +55,7 @@ it('a task survives the worker that ran it', async () => {
   const client = createClient({ transport: http(api.url, key) })
 
   const mail = await client.enqueue(welcome, { to: 'ann@example.com' })
-  expect(await mail.result({ timeout: '30s' })).toEqual({ greeting: 'Hello, you' })
+  expect(await mail.result({ timeout: '2m' })).toEqual({ greeting: 'Hello, you' })
   const busy = await client.enqueue(welcome, { to: 'busy@example.com' })
   const retried = await busy.waitUntilFinished({ timeout: '30s' })
   expect(retried.attempts.map(({ error }) => error?.code)).toEqual(['server_busy', undefined])

@@ -182,6 +182,6 @@ export async function setup({
       await broker.enqueue({ ...newTask(task, {}, {}, origin), maxAttempts: 3, ...given })
       return id
     },
-    settled: (id: TaskId) => broker.waitUntilFinished(id, AbortSignal.timeout(30_000)),
+    settled: (id: TaskId) => broker.waitUntilFinished(id, AbortSignal.timeout(120_000)),
   }
 }

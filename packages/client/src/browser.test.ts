@@ -54,7 +54,7 @@ describe('in a browser', () => {
   test('the client enqueues a task and gets its result', async () => {
     const calls = `
       const task = await client.enqueue(double, { n: 21 })
-      return { output: await task.result({ timeout: '30s' }), status: (await task.describe()).status }`
+      return { output: await task.result({ timeout: '2m' }), status: (await task.describe()).status }`
     expect(await runOn(await openPage(), calls)).toEqual({ output: { n: 42 }, status: 'completed' })
   })
 

@@ -73,11 +73,11 @@ test('the metrics count the unfinished runs, the items by stage and outcome, and
   await eventually(async () => (await run.describe()).stages[1]?.completed === 2)
   expect(await total('bullpen_unfinished_runs')).toBe(1)
   released.resolve()
-  await run.waitUntilEnded({ timeout: '30s' })
+  await run.waitUntilEnded({ timeout: '2m' })
   await eventually(async () => (await read(metricsUrl)).includes('bullpen_unfinished_runs 0'))
 
   const empty = await client.startPipeline(evens, { numbers: [] })
-  await empty.waitUntilEnded({ timeout: '30s' })
+  await empty.waitUntilEnded({ timeout: '2m' })
   // A process counts the end just after it has announced it.
   await eventually(async () => (await total('bullpen_run_duration_seconds_count{pipeline="evens"}')) === 2)
   const counted = ['1 completed', '1 dropped', '1 failed', '2 completed'].map((place) => {

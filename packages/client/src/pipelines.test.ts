@@ -61,7 +61,7 @@ describe.each(TRANSPORTS)('a client over %s', (_, open) => {
   test('squares the squares of 2 and 3', async () => {
     const client = await setup()
     const run = await client.startPipeline(squares, { numbers: [2, 3] })
-    expect(await run.output({ timeout: '30s' })).toEqual([16, 81])
+    expect(await run.output({ timeout: '2m' })).toEqual([16, 81])
     expect(await run.describe()).toMatchObject({ state: 'ended', result: 'completed', results: 2, output: [16, 81] })
   })
 
@@ -70,7 +70,7 @@ describe.each(TRANSPORTS)('a client over %s', (_, open) => {
     const run = await client.startPipeline(squares, { numbers: [2, 1_001] }, { keep: '0s' })
     await expect(run.delete()).rejects.toMatchObject({ code: 'run_not_ended' })
     await run.cancel()
-    await expect(run.output({ timeout: '30s' })).rejects.toMatchObject({ run: { result: 'cancelled' } })
+    await expect(run.output({ timeout: '2m' })).rejects.toMatchObject({ run: { result: 'cancelled' } })
     await run.delete({ by: 'ann' })
     await expect(run.describe()).rejects.toMatchObject({ code: 'run_not_found' })
   })
@@ -78,7 +78,7 @@ describe.each(TRANSPORTS)('a client over %s', (_, open) => {
   test('learns which item has failed', async () => {
     const client = await setup()
     const run = await client.startPipeline(squares, { numbers: [2, -3] })
-    const error = await run.output({ timeout: '30s' }).catch((thrown: unknown) => thrown)
+    const error = await run.output({ timeout: '2m' }).catch((thrown: unknown) => thrown)
     expect(error).toBeInstanceOf(RunEndedError)
     expect(error).toMatchObject({ run: { result: 'failed', firstError: { stage: 1, position: 1, end: 'dead' } } })
     expect((error as RunEndedError).message).toMatch(
@@ -89,7 +89,7 @@ describe.each(TRANSPORTS)('a client over %s', (_, open) => {
   test('gets the output of a pipeline that collects errors, and its errors', async () => {
     const client = await setup()
     const run = await client.startPipeline(most, { numbers: [2, -3, 4] })
-    expect(await run.output({ timeout: '30s' })).toEqual([4, 16])
+    expect(await run.output({ timeout: '2m' })).toEqual([4, 16])
     const errors: RunErrorView[] = []
     for await (const error of run.errors()) errors.push(error)
     expect(errors).toMatchObject([{ stage: 1, position: 1, end: 'dead', error: { code: 'negative' } }])
@@ -98,7 +98,7 @@ describe.each(TRANSPORTS)('a client over %s', (_, open) => {
   test('learns why the source has failed', async () => {
     const client = await setup()
     const run = await client.startPipeline(squares, { numbers: [2, 0] })
-    const error = await run.output({ timeout: '30s' }).catch((thrown: unknown) => thrown)
+    const error = await run.output({ timeout: '2m' }).catch((thrown: unknown) => thrown)
     expect(error).toBeInstanceOf(RunEndedError)
     expect(error).toMatchObject({ run: { source: { state: 'failed', error: { code: 'zero' } } } })
     expect((error as RunEndedError).message).toContain('zero: the number is zero')
@@ -107,7 +107,7 @@ describe.each(TRANSPORTS)('a client over %s', (_, open) => {
   test('learns that the reduction has failed, and which task it was', async () => {
     const client = await setup()
     const run = await client.startPipelineNamed('squares', { numbers: [25] })
-    const error = await run.output({ timeout: '30s' }).catch((thrown: unknown) => thrown)
+    const error = await run.output({ timeout: '2m' }).catch((thrown: unknown) => thrown)
     expect(error).toBeInstanceOf(RunEndedError)
     const { reduction } = (error as RunEndedError).run
     expect(reduction).toMatchObject({ task: 'numbers.list', queue, state: 'failed' })
@@ -127,7 +127,7 @@ describe.each(TRANSPORTS)('a client over %s', (_, open) => {
     await expect(client.startPipelineNamed('most', { numbers: [2] }, { id })).rejects.toMatchObject({
       message: expect.stringContaining('a different pipeline (squares);'),
     })
-    expect(await client.run(id).output({ timeout: '30s' })).toEqual([16])
+    expect(await client.run(id).output({ timeout: '2m' })).toEqual([16])
   })
 
   test('cancels a run from outside', async () => {
@@ -136,7 +136,7 @@ describe.each(TRANSPORTS)('a client over %s', (_, open) => {
     const run = client.run(id)
     await expect.poll(async () => (await run.describe()).stages[0]?.running).toBeGreaterThan(0)
     expect(await run.cancel({ by: 'bob' })).toMatchObject({ stopReason: 'cancelled' })
-    expect(await run.waitUntilEnded({ timeout: '30s' })).toMatchObject({ result: 'cancelled' })
+    expect(await run.waitUntilEnded({ timeout: '2m' })).toMatchObject({ result: 'cancelled' })
   })
 
   test('is refused if the input or the run is wrong', async () => {

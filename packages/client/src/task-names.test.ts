@@ -30,6 +30,6 @@ it('tasks with names of object methods, and names that differ only in case, run 
   onTestFinished(() => client.close())
   for (const task of tasks) {
     const enqueued = await client.enqueue(task, 'x')
-    expect(await enqueued.result({ timeout: '20s' })).toBe(`${task.name} x`)
+    expect(await enqueued.result({ timeout: '2m' })).toBe(`${task.name} x`)
   }
 })

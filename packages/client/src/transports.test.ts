@@ -85,7 +85,7 @@ describe.each(TRANSPORTS)('a client over %s', (_, open) => {
     const client = await setup()
     const task = await client.enqueue(double, { n: 21 })
     expect(task).toMatchObject({ action: 'created', status: 'waiting', id: expect.stringMatching(/^math-/) })
-    expect(await task.result({ timeout: '30s' })).toEqual({ n: 42 })
+    expect(await task.result({ timeout: '2m' })).toEqual({ n: 42 })
     expect(await client.result(double, task.id)).toEqual({ n: 42 })
     expect(await task.describe()).toMatchObject({ id: task.id, status: 'completed', output: { n: 42 } })
   })
@@ -167,7 +167,7 @@ describe.each(TRANSPORTS)('a client over %s', (_, open) => {
   test('reports a task that ended without output', async () => {
     const client = await setup()
     const task = await client.enqueue(double, { n: -1 })
-    const error = await task.result({ timeout: '30s' }).catch((caught) => caught)
+    const error = await task.result({ timeout: '2m' }).catch((caught) => caught)
     expect(error).toBeInstanceOf(TaskEndedError)
     expect(error).toMatchObject({ code: 'negative', task: { id: task.id, status: 'dead' } })
   })

@@ -11,7 +11,7 @@ import { eventually } from '@bullpen/testkit'
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest'
 import { directoryOf, openFleet } from './fleet.fixture.ts'
 
-const SOON = { timeout: '20s' } as const
+const SOON = { timeout: '2m' } as const
 
 /** A fleet of two workers, with 24 slots each. */
 const fleet = openFleet()

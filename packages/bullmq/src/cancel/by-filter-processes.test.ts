@@ -72,7 +72,7 @@ it('after the answer of a cancel by filter no process starts a matching task, no
   const later = [await enqueue(hit), await enqueue(other)]
   stopped.goOn()
   for (const each of later) {
-    expect(await broker.waitUntilFinished(each, AbortSignal.timeout(30_000))).toMatchObject({ status: 'completed' })
+    expect(await broker.waitUntilFinished(each, AbortSignal.timeout(120_000))).toMatchObject({ status: 'completed' })
   }
   expect([...running.begun, ...stopped.begun].length).toBe(begun + later.length)
   await resign(redis, leaderKeys(namespace), 'the test')

@@ -69,7 +69,7 @@ async function queueOfProcesses() {
       await eventually(() => said.some((line) => line.said === 'started' && line.id === id))
       return id
     },
-    settled: (id: TaskId) => broker.waitUntilFinished(id, AbortSignal.timeout(30_000)),
+    settled: (id: TaskId) => broker.waitUntilFinished(id, AbortSignal.timeout(120_000)),
   }
 }
 

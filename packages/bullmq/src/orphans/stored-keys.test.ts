@@ -344,7 +344,7 @@ it('a group with members in two queues', async () => {
   await has('namespace groups', 'group meta', 'group members', 'group queues', 'group requests', 'group outbox')
   await broker.groups.cancel(id, 'ann')
   await has('cancelled-group:<group>')
-  expect(await broker.groups.waitUntilEnded(id, AbortSignal.timeout(30_000))).toMatchObject({ state: 'ended' })
+  expect(await broker.groups.waitUntilEnded(id, AbortSignal.timeout(120_000))).toMatchObject({ state: 'ended' })
 })
 
 it('the run of a pipeline', async () => {

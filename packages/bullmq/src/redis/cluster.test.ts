@@ -205,7 +205,7 @@ describe('queues on three nodes', () => {
         ),
       )
       await fleet.respond(id, { worker: 'w', outcome: 'done' })
-      const settled = await fleet.awaitResponses(id, AbortSignal.timeout(30_000))
+      const settled = await fleet.awaitResponses(id, AbortSignal.timeout(120_000))
       expect(settled?.responses).toMatchObject([{ worker: 'w', outcome: 'done' }])
     }
   })

@@ -56,7 +56,7 @@ async function open() {
     redis,
     keys: queueKeys(namespace, QUEUE),
     find: backend.broker.find,
-    settled: (id: TaskId) => backend.broker.waitUntilFinished(id, AbortSignal.timeout(30_000)),
+    settled: (id: TaskId) => backend.broker.waitUntilFinished(id, AbortSignal.timeout(120_000)),
     async enqueue(definition: typeof call | typeof limited, fails: boolean): Promise<TaskId> {
       const now = Date.now()
       const id = createTaskId(QUEUE, now, randomBytes(ID_RANDOM_BYTES))

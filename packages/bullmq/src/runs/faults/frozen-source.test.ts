@@ -93,7 +93,7 @@ it('a frozen source that goes on after another process has taken over emits noth
   first.thaw()
   await redis.ping()
   isThawed.resolve()
-  const run = await repeated(() => broker.runs.waitUntilEnded(id, AbortSignal.timeout(30_000)))
+  const run = await repeated(() => broker.runs.waitUntilEnded(id, AbortSignal.timeout(120_000)))
   expect(run).toMatchObject({ source: { emitted: 5 }, ended: { result: 'completed' } })
   expect(await repeated(() => broker.runs.output(id))).toEqual([0, 1, 2, 3, 4])
 })
