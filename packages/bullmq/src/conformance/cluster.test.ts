@@ -75,7 +75,7 @@ const NOT_RUN: ReadonlySet<string> = new Set([
   ...['repair-entries', 'repair-totals', 'delete-orphans', 'count-remaining', 'read-time', 'read-cancel-reply'],
 ])
 
-it("a team's own Queue changes its jobs on the cluster", async () => {
+it("a team's own Queue adds and changes its jobs on the cluster", async () => {
   const prefix = prefixOf(newNamespace(), 'q')
   const client = workerConnection(cluster.url, { debug() {}, info() {}, warn() {}, error() {} })
   const options = { connection: client, prefix }
@@ -97,6 +97,7 @@ it("a team's own Queue changes its jobs on the cluster", async () => {
   await fail(retried)
   await queue.retryJobs()
   expect(await retried.getState()).toBe('waiting')
+  await queue.addBulk([1, 2].map((n) => ({ name: 'x', data: { n } })))
   const later = await add('later', { delay: 3_600_000 })
   await later.changeDelay(7_200_000)
   await later.promote()

@@ -14,9 +14,7 @@ it('every script, also each composed one, begins with #!lua', () => {
 
 it('only a script that adds something new is refused by a full Redis', () => {
   expect(namesWith('#!lua').toSorted()).toEqual([
-    'add',
-    'add-members',
-    ...['addDelayedJob', 'addJobScheduler', 'addLog', 'addParentJob', 'addPrioritizedJob', 'addStandardJob'],
+    ...['add', 'add-job', 'add-jobs', 'add-members', 'addJobScheduler', 'addLog'],
     'claim-namespace',
     'create-group',
     'emit-items',

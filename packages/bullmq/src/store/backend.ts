@@ -1,15 +1,18 @@
-// BullMQ's backend over Bullpen's own scripts: the methods with which a team's own Queue and its jobs change tasks, and those with which a
-// team's own Worker renews its locks and looks for lost tasks.
+// BullMQ's backend over Bullpen's own scripts: the methods with which a team's own Queue or FlowProducer adds jobs, those with which
+// a Queue and its jobs change tasks, and those with which a team's own Worker renews its locks and looks for lost tasks.
 //
 // Each method runs one script, and returns or throws what BullMQ's own method would. `composeBackend`
 // (../internals/composition/backend.ts) puts them in place of BullMQ's. Their scripts use Redis's clock.
-import type { RedisClient, RedisQueueBackend, WorkerOptions } from 'bullmq'
+import { QueueKeys, type RedisClient, type RedisQueueBackend, type WorkerOptions } from 'bullmq'
 import type { Cluster, Redis } from 'ioredis'
 import { RESERVED_IDS } from '../keys.ts'
 import { type Lock, renewLocks } from '../locks/renewal.ts'
 import { runScriptOnClient, type ScriptRunner } from '../scripts/script.ts'
+import { ownJobArguments } from './own-job.ts'
 import { recoverLostTasks } from './recover.ts'
 import {
+  addJobScript,
+  addJobsScript,
   changeDataScript,
   changeDelayScript,
   changePriorityScript,
@@ -23,6 +26,8 @@ import {
   retryEndedScript,
   returnJobsScript,
 } from './scripts.ts'
+
+type AddMethods = Pick<RedisQueueBackend, 'addJob' | 'addJobs' | 'addFlow' | 'addJobToTransaction'>
 
 type TaskMethods = Pick<
   RedisQueueBackend,
@@ -49,6 +54,59 @@ interface Answer {
   readonly jobId: string
   readonly command: string
   readonly state?: string
+}
+
+/** The scripts that run in pipelines and transactions, whose client must know them before these begin. */
+export const PIPELINED = [addJobScript, addJobsScript] as const
+
+/** How many jobs one run of the script adds, so that it does not hold up other clients. A flow is added in one run. */
+const JOBS_AT_ONCE = 50
+
+/** Returns the methods that add jobs. */
+export function addMethods(backend: RedisQueueBackend): AddMethods {
+  const run = runnerOf(backend)
+
+  return {
+    async addJob(job, jobId, parentKeyOpts) {
+      return this.addJobToTransaction(await backend.connection.client, job, jobId, parentKeyOpts)
+    },
+
+    async addJobToTransaction(client, job, jobId, parentKeyOpts = {}, keys = backend.keys) {
+      const { '': base = '', wait } = keys
+      const args = [wait, ...ownJobArguments(base, { job, jobId, parentKeyOpts })]
+      // A transaction replies with itself.
+      const reply = (await client.runCommand(addJobScript.name, args)) as string | number
+      if (typeof reply !== 'number') return reply
+      const { parentKey = '' } = parentKeyOpts
+      throw backend.finishedErrors({ code: reply, parentKey, command: 'addJob' })
+    },
+
+    async addJobs(entries) {
+      const base = backend.toKey('')
+      const jobs = entries.map((entry) => ownJobArguments(base, entry))
+      const pipeline = (await backend.connection.client).pipeline()
+      for (let at = 0; at < jobs.length; at += JOBS_AT_ONCE) {
+        const some = jobs.slice(at, at + JOBS_AT_ONCE).flat()
+        pipeline.runCommand(addJobsScript.name, [backend.toKey('wait'), '', ...some])
+      }
+      const results = (await pipeline.exec()) ?? []
+      // As in BullMQ, the code of a refused job takes the place of its id.
+      return results.flatMap(([error, replies]) => {
+        if (error !== null) throw error
+        return replies as string[]
+      })
+    },
+
+    async addFlow(entries) {
+      const [first] = entries
+      if (first === undefined) return []
+      const keyOf = ({ prefix, queueName }: Omit<typeof first, 'jobData'>, type: string) =>
+        new QueueKeys(prefix).toKey(queueName, type)
+      const jobs = entries.map(({ jobData: job, ...entry }) => ownJobArguments(keyOf(entry, ''), { job, ...entry }))
+      const replies = await run(addJobsScript, { any: keyOf(first, 'wait') }, { isFlow: '1' }, jobs.flat())
+      return replies.map((reply) => [null, reply])
+    },
+  }
 }
 
 /** Returns the methods that change tasks. */

@@ -4,6 +4,9 @@ import type { Redis } from 'ioredis'
 /** Times differ, and ids that BullMQ has made up. */
 const VARYING = /\b1[5-9]\d{11}(\.\d+)?\b|\b[5-9]\d{15}\b|\d+-\d+/g
 
+/** Fields with the options of a job or what it stores of its parent, whose order does not matter. */
+const OBJECTS: readonly string[] = ['opts', 'parent', 'pd']
+
 interface Options {
   /** Whether a key is left out. */
   readonly ignores: (key: string) => boolean
@@ -29,10 +32,8 @@ export async function stateOf(
 async function storedIn(redis: Redis, key: string, { ignoredFields = [], event = wholeEvent }: Options) {
   switch (await redis.type(key)) {
     case 'hash': {
-      const { opts, ...fields } = await redis.hgetall(key)
-      const kept = Object.entries(fields).filter(([name]) => !ignoredFields.includes(name))
-      // The order of the options does not matter.
-      return { ...Object.fromEntries(kept), opts: opts === undefined ? opts : JSON.parse(opts) }
+      const kept = Object.entries(await redis.hgetall(key)).filter(([name]) => !ignoredFields.includes(name))
+      return Object.fromEntries(kept.map(([name, text]) => [name, OBJECTS.includes(name) ? JSON.parse(text) : text]))
     }
     case 'zset': {
       const members = await redis.zrange(key, 0, '-1', 'WITHSCORES')

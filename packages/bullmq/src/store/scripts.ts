@@ -507,7 +507,7 @@ local function place_job(home, id, job)
   if job.due then
     return delay_job(home, id, job.due, job.part)
   end
-  if job.priority > 0 then
+  if job.priority ~= 0 then
     redis.call('ZADD', home .. 'prioritized', priority_score(job.priority, redis.call('INCR', home .. 'pc')), id)
   else
     redis.call(job.to_head and 'RPUSH' or 'LPUSH', home .. 'wait', id)
@@ -810,63 +810,106 @@ end
   return cjson.decode((string.gsub(text, '\\\\u[dD][89a-fA-F]%x%x', '\\\\ufffd')))
 end
 `,
-  deduplication: `--- @include bullmq-job
---- @include task-charge
+  deduplicate: `--- @include deduplication-key
+--- @include delete-counted
+--- @include own-job
+local function remove_delayed(home, id)
+  if redis.call('ZREM', home .. 'delayed', id) == 0 then
+    return false
+  end
+  redis.call('ZREM', home .. 'scheduled', id)
+  redis.call('ZREM', home .. 'retrying', id)
+  delete_counted(home, id)
+  redis.call('XADD', home .. 'events', '*', 'event', 'removed', 'jobId', id, 'prev', 'delayed')
+  return true
+end
+local function note_deduplicated(home, kept, deduplication, id)
+  add_own_event(home, 'deduplicated', kept, 'deduplicationId', deduplication, 'deduplicatedJobId', id)
+end
+local function keep_next_job(key, next_key, id, job)
+  local fields = { 'name', job.name, 'data', job.data, 'opts', job.options, 'jid', id }
+  append_given(fields, 'pk', job.parentKey)
+  append_given(fields, 'pd', job.parent)
+  append_given(fields, 'pdk', job.siblings)
+  append_given(fields, 'rjk', job.repeatKey)
+  redis.call('DEL', next_key)
+  redis.call('HSET', next_key, unpack(fields))
+  redis.call('PERSIST', key)
+end
+local function reschedule(home, id, job)
+  if redis.call('ZSCORE', home .. 'delayed', id) then
+    local part = redis.call('ZSCORE', home .. 'retrying', id) and 'retrying' or 'scheduled'
+    redis.call('HSET', home .. id, 'delay', job.delay)
+    delay_job(home, id, job.at + math.max(job.delay, 0), part)
+  end
+end
+local function deduplicate(home, id, job)
+  local options, may_change = job.deduplication, not job.hasChildren
+  local deduplication, replaces = options.id, options.replace and may_change
+  local key, next_key = home .. 'de:' .. deduplication, home .. 'dn:' .. deduplication
+  local holder = redis.call('GET', key)
+  if not holder then
+    return take_deduplication(key, id, options)
+  end
+  if replaces and remove_delayed(home, holder) then
+    note_deduplicated(home, id, deduplication, holder)
+    redis.call('DEL', next_key)
+    if deduplication_ms(options) and not options.extend then
+      redis.call('SET', key, id, 'KEEPTTL')
+      return nil
+    end
+    return take_deduplication(key, id, options)
+  end
+  if redis.call('PTTL', key) == -1 and redis.call('EXISTS', home .. holder) == 0 then
+    redis.call('DEL', next_key)
+    return take_deduplication(key, id, options)
+  end
+  local is_kept = options.keepLastIfActive and redis.call('LPOS', home .. 'active', holder)
+  if is_kept then
+    keep_next_job(key, next_key, id, job)
+  elseif replaces then
+    return holder
+  elseif options.extend and (options.ttl or 0) > 0 then
+    take_deduplication(key, holder, options)
+  end
+  note_deduplicated(home, holder, deduplication, id)
+  if options.reschedule and may_change and not replaces then
+    reschedule(home, holder, job)
+  end
+  return holder
+end
+`,
+  deduplication: `--- @include deduplication-key
+--- @include own-job
 local function read_next_job(deduplication)
   local names = { 'name', 'data', 'opts', 'jid', 'pk', 'pd', 'pdk', 'rjk' }
-  local name, data, options, id, parent_key, parent, siblings, repeat_key =
+  local name, data, text, id, parent_key, parent, siblings, repeat_key =
     unpack(redis.call('HMGET', base .. 'dn:' .. deduplication, unpack(names)))
-  if not options then
+  if not text then
     return nil
   end
+  local options = cjson.decode(text)
   return {
     id = id,
-    options = cjson.decode(options),
+    name = name,
+    data = data,
+    options = text,
+    delay = options.delay or 0,
+    priority = options.priority or 0,
+    lifo = options.lifo,
+    deduplication = options.de,
+    repeatKey = repeat_key,
+    parentKey = parent_key,
+    parent = parent,
     siblings = siblings,
-    fields = {
-      name = name,
-      data = data,
-      opts = options,
-      parentKey = parent_key,
-      parent = parent,
-      rjk = repeat_key,
-    },
   }
-end
-local function take_deduplication(deduplication, id, options)
-  local lifetime = not options.keepLastIfActive and options.ttl or 0
-  if lifetime > 0 then
-    redis.call('SET', base .. 'de:' .. deduplication, id, 'PX', whole(lifetime))
-  else
-    redis.call('SET', base .. 'de:' .. deduplication, id)
-  end
 end
 local function add_next_job(deduplication, job, at)
   local counted = redis.call('INCR', base .. 'id')
-  local id, options = job.id or whole(counted), job.options
-  take_deduplication(deduplication, id, options.de or {})
-  local delay, priority = options.delay or 0, options.priority or 0
-  local hash = { 'timestamp', at, 'delay', whole(delay), 'priority', whole(priority) }
-  job.fields.deid = options.de and options.de.id
-  for name, value in pairs(job.fields) do
-    if value then
-      hash[#hash + 1] = name
-      hash[#hash + 1] = value
-    end
-  end
-  redis.call('HSET', base .. id, unpack(hash))
-  redis.call('XADD', base .. 'events', '*', 'event', 'added', 'jobId', id, 'name', job.fields.name)
-  redis.call('HINCRBY', base .. 'totals', 'accepted', 1)
-  charge(base, base .. id, 1)
-  place_job(base, id, {
-    due = delay > 0 and at + delay or nil,
-    part = 'scheduled',
-    priority = priority,
-    to_head = options.lifo,
-  })
-  if job.siblings then
-    redis.call('SADD', job.siblings, base .. id)
-  end
+  local id = job.id or whole(counted)
+  take_deduplication(base .. 'de:' .. deduplication, id, job.deduplication or {})
+  job.at = at
+  add_own_job(base, id, job)
   redis.call('DEL', base .. 'dn:' .. deduplication)
 end
 local function end_deduplicated(id, deduplication, next_job, at)
@@ -876,6 +919,20 @@ local function end_deduplicated(id, deduplication, next_job, at)
   end
   if next_job and redis.call('EXISTS', base .. 'dn:' .. deduplication) == 1 then
     add_next_job(deduplication, next_job, at)
+  end
+end
+`,
+  'deduplication-key': `--- @include time
+local function deduplication_ms(options)
+  local ttl = options.ttl or 0
+  return ttl > 0 and not options.keepLastIfActive and ttl or nil
+end
+local function take_deduplication(key, id, options)
+  local lifetime = deduplication_ms(options)
+  if lifetime then
+    redis.call('SET', key, id, 'PX', whole(lifetime))
+  else
+    redis.call('SET', key, id)
   end
 end
 `,
@@ -897,6 +954,18 @@ local function next_due(base)
   local lane_time = tonumber(redis.call('ZRANGE', base .. 'lane-times', '0', '0', 'WITHSCORES')[2]) or math.huge
   local at = math.min(due, lane_time)
   return at < math.huge and at or nil
+end
+`,
+  'delete-counted': `--- @include delete-job
+--- @include outbox
+--- @include task-charge
+local function delete_counted(home, id)
+  local job = home .. id
+  local enqueued_at, ended_at = unpack(redis.call('HMGET', job, 'timestamp', 'finishedOn'))
+  if enqueued_at and not ended_at and charge(home, job, -1) then
+    write_outbox(home, id, 'removed')
+  end
+  return delete_job(home, id)
 end
 `,
   'delete-job': `--- @include removed-tasks
@@ -1086,6 +1155,50 @@ local function note_drained()
     return
   end
   redis.call('XADD', base .. 'events', '*', 'event', 'drained')
+end
+`,
+  'existing-job': `--- @include own-job
+--- @include flow-parent
+local OTHER_PARENT = -7
+local completed, refused = {}, {}
+local function release_parent_of(job)
+  if redis.call('EXISTS', job.parentKey .. ':dependencies') == 0 then
+    local parent = cjson.decode(job.parent)
+    resume_parent(parent.queueKey .. ':', parent.id, millis())
+  end
+end
+local function join_parent(home, id, job, is_flow)
+  local key, parent = home .. id, job.parentKey
+  if redis.call('ZSCORE', home .. 'completed', id) then
+    redis.call('HSET', parent .. ':processed', key, redis.call('HGET', key, 'returnvalue') or 'null')
+    if is_flow then
+      completed[#completed + 1] = job
+    else
+      release_parent_of(job)
+    end
+  elseif job.siblings then
+    redis.call('SADD', job.siblings, key)
+  end
+  redis.call('HSET', key, 'parentKey', parent, 'parent', job.parent)
+end
+local function note_existing(home, id, job, is_flow)
+  local parent, other = job.parentKey, redis.call('HGET', home .. id, 'parentKey')
+  if parent and other and other ~= parent and redis.call('EXISTS', other) == 1 then
+    refused[parent] = true
+    return OTHER_PARENT
+  end
+  if parent then
+    join_parent(home, id, job, is_flow)
+  end
+  add_own_event(home, 'duplicated', id)
+  return id
+end
+local function release_parents()
+  for _, job in ipairs(completed) do
+    if not refused[job.parentKey] then
+      release_parent_of(job)
+    end
+  end
 end
 `,
   'failed-set': `--- @include fingerprints
@@ -1687,10 +1800,9 @@ end
 `,
   'job-removal': `--- @include time
 --- @include active-tasks
+--- @include delete-counted
 --- @include leave-lane
---- @include outbox
 --- @include remove-ended
---- @include task-charge
 local MAX_REMOVAL_EVENTS = '10000'
 local NEWEST_IN_LIST = 250
 local function is_locked(job, with_children)
@@ -1751,16 +1863,11 @@ local function forget_deduplication(home, id)
     redis.call('DEL', home .. 'de:' .. deduplication, home .. 'dn:' .. deduplication)
   end
 end
-local function delete_counted(home, id)
-  local job = home .. id
+local function delete_removed(home, id)
   if home ~= base and not string.find(home, '^%b{}:[^:]+:$') then
-    return delete_keys(job)
+    return delete_keys(home .. id)
   end
-  local enqueued_at, ended_at = unpack(redis.call('HMGET', job, 'timestamp', 'finishedOn'))
-  if enqueued_at and not ended_at and charge(home, job, -1) then
-    write_outbox(home, id, 'removed')
-  end
-  return delete_job(home, id)
+  return delete_counted(home, id)
 end
 local function child_keys(job, mode)
   local keys = {}
@@ -1789,7 +1896,7 @@ local function remove_job(home, id, parent, mode)
   end
   local place = leave_place(home, id)
   forget_deduplication(home, id)
-  if delete_counted(home, id) then
+  if delete_removed(home, id) then
     local most = redis.call('HGET', home .. 'meta', 'opts.maxLenEvents') or MAX_REMOVAL_EVENTS
     local event = { 'event', 'removed', 'jobId', id, 'prev', place }
     redis.call('XADD', home .. 'events', 'MAXLEN', '~', most, '*', unpack(event))
@@ -1810,7 +1917,7 @@ local function delete_in_bulk(id)
     place_job(home, parent, { priority = 0, to_head = true, from = 'waiting-children' })
   end
   forget_deduplication(base, id)
-  delete_counted(base, id)
+  delete_removed(base, id)
 end
 local function is_next_of_scheduler(id)
   local scheduler = redis.call('HGET', base .. id, 'rjk')
@@ -2403,7 +2510,7 @@ local function recall(task)
     return (is_own and ADDED or 0) + (has_replaced and REPLACED or 0)
   end
   if may_exist or task.group then
-    local was_removed, had_replaced = rare().was_removed(task)
+    local was_removed, had_replaced = rare().was_removed(base, task)
     if was_removed then
       return (caller ~= '' and ADDED or 0) + (had_replaced and REPLACED or 0)
     end
@@ -2684,6 +2791,109 @@ local function outbox_span(outbox)
   local oldest = written_at(redis.call('XRANGE', outbox, '-', '+', 'COUNT', 1))
   local newest = written_at(redis.call('XREVRANGE', outbox, '+', '-', 'COUNT', 1))
   return { math.max(millis(), newest or 0), oldest }
+end
+`,
+  'own-adds': `--- @include own-job
+local OWN_FIELDS = 7
+local MISSING_PARENT = -5
+local created
+local function rare()
+  if not created then
+    --- @include existing-job
+    --- @include deduplicate
+    created = { note_existing = note_existing, release_parents = release_parents, deduplicate = deduplicate }
+  end
+  return created
+end
+local function read_own_job(at)
+  local job = {
+    home = ARGV[at],
+    id = ARGV[at + 1],
+    name = ARGV[at + 2],
+    data = ARGV[at + 3],
+    options = ARGV[at + 4],
+    at = ARGV[at + 5],
+  }
+  local first = at + OWN_FIELDS
+  local last = first + 2 * tonumber(ARGV[first - 1])
+  for i = first, last - 1, 2 do
+    job[ARGV[i]] = ARGV[i + 1]
+  end
+  job.delay, job.priority = tonumber(job.delay or 0), tonumber(job.priority or 0)
+  job.deduplication = job.deduplication and cjson.decode(job.deduplication)
+  return job, last
+end
+local function add_job(job, is_flow)
+  local home, id = job.home, job.id
+  if job.parentKey and redis.call('EXISTS', job.parentKey) == 0 then
+    return MISSING_PARENT
+  end
+  local counted = redis.call('INCR', home .. 'id')
+  if id == '' then
+    id = whole(counted)
+  elseif redis.call('EXISTS', home .. id) == 1 then
+    return rare().note_existing(home, id, job, is_flow)
+  end
+  local kept = job.deduplication and rare().deduplicate(home, id, job)
+  if kept then
+    return kept
+  end
+  add_own_job(home, id, job)
+  return id
+end
+local function end_flow()
+  if created then
+    created.release_parents()
+  end
+end
+`,
+  'own-job': `--- @include bullmq-job
+--- @include task-charge
+local MAX_OWN_EVENTS = '10000'
+local function add_own_event(home, name, id, ...)
+  local most = redis.call('HGET', home .. 'meta', 'opts.maxLenEvents')
+  if not most then
+    most = MAX_OWN_EVENTS
+    redis.call('HSET', home .. 'meta', 'opts.maxLenEvents', most)
+  end
+  redis.call('XADD', home .. 'events', 'MAXLEN', '~', most, '*', 'event', name, 'jobId', id, ...)
+end
+local function append_given(fields, name, value)
+  if value then
+    fields[#fields + 1] = name
+    fields[#fields + 1] = value
+  end
+end
+local function store_own_job(key, job)
+  local fields = { 'name', job.name, 'data', job.data, 'opts', job.options, 'timestamp', job.at }
+  append_given(fields, 'delay', job.delay)
+  append_given(fields, 'priority', job.priority)
+  append_given(fields, 'parentKey', job.parentKey)
+  append_given(fields, 'parent', job.parent)
+  append_given(fields, 'rjk', job.repeatKey)
+  append_given(fields, 'deid', job.deduplication and job.deduplication.id)
+  redis.call('HSET', key, unpack(fields))
+end
+local function add_own_job(home, id, job)
+  local totals = home .. 'totals'
+  store_own_job(home .. id, job)
+  redis.call('HINCRBY', totals, 'accepted', 1)
+  redis.call('HINCRBY', totals, 'bytes', #job.data + TASK_OVERHEAD_BYTES)
+  add_own_event(home, 'added', id, 'name', job.name)
+  if job.hasChildren then
+    redis.call('ZADD', home .. 'waiting-children', job.at, id)
+    add_own_event(home, 'waiting-children', id)
+  else
+    place_job(home, id, {
+      due = job.delay > 0 and job.at + job.delay or nil,
+      part = 'scheduled',
+      priority = job.priority,
+      to_head = job.lifo,
+    })
+  end
+  if job.siblings then
+    redis.call('SADD', job.siblings, home .. id)
+  end
 end
 `,
   'passed-in-list': `local function passed_in_list(list, last, passed)
@@ -3146,18 +3356,18 @@ local function remember_removal(home, member, at)
   end
   redis.call('PEXPIRE', set, REPEATS_WITHIN_MS)
 end
-local function was_removed(task)
+local function was_removed(home, task)
   if has_removed == nil then
-    has_removed = redis.call('EXISTS', base .. 'recently-removed') == 1
+    has_removed = redis.call('EXISTS', home .. 'recently-removed') == 1
   end
   if not has_removed then
     return false, false
   end
   local member = task.id .. ' ' .. task.caller
-  if task.unique and redis.call('ZSCORE', base .. 'recently-removed', member .. ' r') then
+  if task.unique and redis.call('ZSCORE', home .. 'recently-removed', member .. ' r') then
     return true, true
   end
-  return redis.call('ZSCORE', base .. 'recently-removed', member), false
+  return redis.call('ZSCORE', home .. 'recently-removed', member), false
 end
 `,
   'resent-end': `--- @include decode-json
@@ -4509,9 +4719,7 @@ end
 `,
   'waiting-task': `--- @include leave-lane
 --- @include leave-wait
---- @include task-charge
---- @include outbox
---- @include delete-job
+--- @include delete-counted
 local function leave_delayed(id)
   if redis.call('ZREM', base .. 'delayed', id) == 0 then
     return false
@@ -4535,10 +4743,7 @@ local function take_out(id)
 end
 local function delete_waiting_task(id)
   local place = take_out(id)
-  if charge(base, base .. id, -1) then
-    write_outbox(base, id, 'removed')
-  end
-  delete_job(base, id)
+  delete_counted(base, id)
   return place
 end
 `,
@@ -8413,6 +8618,44 @@ if refused then
 end
 write_schedule()
 return 'written'
+`,
+})
+
+/**
+ * Adds one job of a team's own Queue, alone or in a transaction of the team's.
+ */
+export const addJobScript = luaScript<'any', never, string | number>({
+  name: 'add-job',
+  keys: ['any'],
+  args: [],
+  includes: INCLUDES,
+  lua: `#!lua
+local any = KEYS[1]
+--- @include own-adds
+local job = read_own_job(1)
+return add_job(job, false)
+`,
+})
+
+/**
+ * Adds several jobs of a team's own Queue, or the jobs of a FlowProducer, each to its queue. A parent comes before its children.
+ */
+export const addJobsScript = luaScript<'any', 'isFlow', (string | number)[]>({
+  name: 'add-jobs',
+  keys: ['any'],
+  args: ['isFlow'],
+  includes: INCLUDES,
+  lua: `#!lua
+local any = KEYS[1]
+local isFlow = ARGV[1]
+--- @include own-adds
+local replies, job, at = {}, nil, 2
+while at <= #ARGV do
+  job, at = read_own_job(at)
+  replies[#replies + 1] = add_job(job, isFlow == '1')
+end
+end_flow()
+return replies
 `,
 })
 

@@ -7,7 +7,7 @@ import type { Candidates, Retention } from '@bullpen/engine/internal'
 import { type BackendFactory, createRedisBackend, type RedisClient, type RedisQueueBackend } from 'bullmq'
 import type { Commander } from '../../scripts/script.ts'
 import type { AttemptEnd, PendingEnds } from '../../store/attempt-end.ts'
-import { lockMethods, taskMethods } from '../../store/backend.ts'
+import { addMethods, lockMethods, PIPELINED, taskMethods } from '../../store/backend.ts'
 import { replaceMoves } from '../../store/moves.ts'
 import { COMPOSED } from './composed-scripts.ts'
 
@@ -92,14 +92,13 @@ export function composeBackend(
   if (composed.has(backend)) return backend
   const state: Composed = { pending: new Map(), prepare: undefined }
   composed.set(backend, state)
-  Object.assign(backend, taskMethods(backend), lockMethods(backend, now))
+  Object.assign(backend, addMethods(backend), taskMethods(backend), lockMethods(backend, now))
   const forQueue = backend.forQueue.bind(backend)
   // The jobs that a FlowProducer returns change through such a backend. Its class is that of this one.
   backend.forQueue = (...queue) => composeBackend(forQueue(...queue) as RedisQueueBackend, { now, retention })
   // If the connection fails, BullMQ reports the error.
   backend.connection.client.then(defineScripts, () => {})
-  // A FlowProducer adds jobs to any queue, and its backend belongs to a queue without a name.
-  const base = backend.toKey('').endsWith('::') ? undefined : backend.toKey('')
+  const base = backend.toKey('')
   // BullMQ computes how long to wait for the next delayed job with the machine's clock, but the job is due by Redis's.
   const toMachine = (time: number): number => (time > 0 ? time + (Date.now() - now()) : time)
   const exec = backend.execCommand.bind(backend)
@@ -115,7 +114,7 @@ export function composeBackend(
   backend.execCommand = (client, name, args: unknown[]) => {
     const script = COMPOSED.get(name)
     if (script === undefined) return exec(client, name, args)
-    args.push(base ?? baseOf(String(args[0])))
+    args.push(base)
     return client.runCommand(script.name, args)
   }
   const waitInBlocks = async (seconds: number) => {
@@ -142,11 +141,6 @@ export function composeBackend(
   return backend
 }
 
-/** Returns a queue's base. The first key of each script that a FlowProducer runs is that base followed by a name without colons. */
-function baseOf(key: string): string {
-  return key.slice(0, key.lastIndexOf(':') + 1)
-}
-
 const NO_LIMITS: Retention = Object.freeze({})
 
 /**
@@ -168,5 +162,6 @@ const clientsWithScripts = new WeakSet<object>()
 function defineScripts(client: RedisClient): void {
   if (clientsWithScripts.has(client)) return
   clientsWithScripts.add(client)
-  for (const { name, numberOfKeys, lua } of COMPOSED.values()) client.defineCommand(name, { numberOfKeys, lua })
+  const scripts = [...COMPOSED.values(), ...PIPELINED]
+  for (const { name, numberOfKeys, lua } of scripts) client.defineCommand(name, { numberOfKeys, lua })
 }

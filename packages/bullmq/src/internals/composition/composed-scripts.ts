@@ -6,7 +6,6 @@
 //
 // Most of what tasks go through runs scripts of our own (../../store).
 import { createRequire } from 'node:module'
-import { RESERVED_IDS } from '../../keys.ts'
 import { shebang } from '../../scripts/script.ts'
 import { OPEN_INDEX, WATCHED } from '../status/status-index.ts'
 import { withLanes, withLaneTimes, withLeaves } from '../turns/turn-steps.ts'
@@ -18,16 +17,6 @@ export interface BullmqScript {
   readonly content: string
 }
 
-/** Refuses a job that a team's own Queue adds under a reserved id. */
-const REFUSE_RESERVED = `
-local own_id = cmsgpack.unpack(ARGV[1])[2]
-if own_id ~= '' and string.find('${RESERVED_IDS}', ' ' .. own_id .. ' ', 1, true) then
-  return redis.error_reply("ERR the job id '" .. own_id .. "' is the name of one of the queue's keys; use another id")
-end`
-
-/** The names of the scripts that add a job. */
-const ADDS_JOB = /^add\w+Job$/
-
 /** BullMQ's scripts that read, and those of another product in the same package. They run unchanged. */
 const NOT_COMPOSED: readonly RegExp[] = [/^get/, /^is/, /^relay/, /^paginate$/]
 
@@ -36,6 +25,11 @@ const NOT_COMPOSED: readonly RegExp[] = [/^get/, /^is/, /^relay/, /^paginate$/]
  * never sends them (releaseLock).
  */
 export const REPLACED: readonly string[] = [
+  'addStandardJob',
+  'addDelayedJob',
+  'addPrioritizedJob',
+  'addParentJob',
+  'releaseParentIfNoPendingDependencies',
   'moveToActive',
   'moveToFinished',
   'moveToDelayed',
@@ -73,7 +67,6 @@ local base = table.remove(ARGV)
 local call = redis.call
 ${OPEN_INDEX}
 ${createdIncludes(text)}
-${ADDS_JOB.test(name) ? REFUSE_RESERVED : ''}
 ${text}
 `
   return { name: `bullpen:${name}`, numberOfKeys: keys, lua }

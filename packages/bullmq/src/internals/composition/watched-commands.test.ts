@@ -24,12 +24,10 @@ const HARMLESS: Readonly<Record<string, readonly string[]>> = {
 const SINGLE_DELETIONS = [
   'KEYS[1] .. ":" .. jobSchedulerId',
   'deduplicationKey',
-  'deduplicationNextKey',
   'lockKey',
   'markerKey',
   'parentPrefix .. "de:" .. debounceId',
   'parentPrefix .. "de:" .. parentAttributes[2]',
-  'prefix .. "dn:" .. deduplicationId',
   'prefixKey .. "dn:" .. deduplicationId',
   'schedulerKey',
 ]
@@ -83,7 +81,7 @@ it('the only command that is held in a variable adds to a list', () => {
     `opts['lifo'] and 'RPUSH' or 'LPUSH'`,
   ])
   const parameters = [...texts.matchAll(/addJobInTargetList\(\s*\w+,\s*\w+,\s*([^,]+),/g)].map(([, given]) => given)
-  expect(unique(parameters)).toEqual(['"RPUSH"', 'pushCmd'])
+  expect(unique(parameters)).toEqual(['pushCmd'])
 })
 
 it.each(Object.entries(HARMLESS))('%s is used for no divided set', (command, keys) => {

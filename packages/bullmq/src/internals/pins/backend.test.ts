@@ -149,21 +149,29 @@ describe('a backend', () => {
     expect(sibling.toKey('')).toBe(`${queue.opts.prefix}:another:`)
   })
 
-  it('of a FlowProducer belongs to a queue without a name, and its scripts begin with a key of the job’s queue', async () => {
-    const { queue, options, keys } = await plainBullmq()
+  it('of a FlowProducer gets a whole flow at once, each job with the prefix and the name of its queue', async () => {
+    const { options, keys } = await plainBullmq()
     const producer = new FlowProducer(options)
     onTestFinished(() => producer.close())
-    // Its type is that of any backend.
-    const backend = producer.getBackend() as RedisQueueBackend
-    expect(backend.toKey('')).toBe(`${options.prefix}::`)
-    const sent = recordScripts(backend)
-    const child = { name: 'child', queueName: QUEUE, data: {} }
-    await producer.add({ name: 'parent', queueName: QUEUE, data: {}, children: [child] })
-    expect(sent.map(({ name }) => name)).toEqual([
-      ...['addParentJob', 'addStandardJob', 'releaseParentIfNoPendingDependencies'],
+    const addFlow = vi.spyOn(producer.getBackend(), 'addFlow').mockResolvedValue([])
+    const child = { name: 'child', queueName: 'another', data: {}, opts: { jobId: 'c' } }
+    await producer.add({ name: 'parent', queueName: QUEUE, data: {}, opts: { jobId: 'p' }, children: [child] })
+    const { prefix } = options
+    const parentKey = keys.job('p')
+    const jobData = (name: string): unknown =>
+      expect.objectContaining({ name, data: '{}', timestamp: expect.any(Number) })
+    expect(addFlow.mock.calls[0]?.[0]).toEqual([
+      {
+        jobData: jobData('parent'),
+        jobId: 'p',
+        parentKeyOpts: { addToWaitingChildren: true },
+        prefix,
+        queueName: QUEUE,
+      },
+      {
+        ...{ jobData: jobData('child'), jobId: 'c', prefix, queueName: 'another' },
+        parentKeyOpts: { parentKey, parentDependenciesKey: `${parentKey}:dependencies` },
+      },
     ])
-    const first = sent.map(({ args }) => String(args[0]))
-    expect(first.map((key) => key.slice(0, key.lastIndexOf(':') + 1))).toEqual([keys.base, keys.base, keys.base])
-    await queue.obliterate({ force: true })
   })
 })

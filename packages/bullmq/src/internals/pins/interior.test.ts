@@ -22,8 +22,8 @@ describe('the installed BullMQ', () => {
   it('has a pinned text for every script that is composed, and pinned arguments for every one that BullMQ sends', async () => {
     expect(Object.keys(PINNED.scripts)).toEqual(expect.arrayContaining([...COMPOSED.keys()]))
     const sent = new Set(Object.keys(PINNED.arguments).map((label) => label.split(' ')[0]))
-    // BullMQ's own classes send these in other ways: a flow, a legacy command and an option that Bullpen does not use.
-    const others = ['releaseParentIfNoPendingDependencies', 'removeDeduplicationKey', 'saveStacktrace']
+    // BullMQ's own classes send these in other ways: a legacy command and an option that Bullpen does not use.
+    const others = ['removeDeduplicationKey', 'saveStacktrace']
     expect([...COMPOSED.keys()].filter((name) => !sent.has(name)).sort()).toEqual(others)
     expect(Object.entries(PINNED.arguments).filter(([, args]) => args.length < 2)).toEqual([])
   })

@@ -10,6 +10,11 @@ const MOVES = 'store/moves.ts'
 const OWN = 'store/backend.ts'
 const REMOVAL = 'store/lua/includes/job-removal.lua'
 const TURNS = 'internals/turns/turn-steps.ts'
+const OWN_ADDS = [
+  OWN,
+  'store/own-job.ts',
+  ...['own-adds', 'own-job', 'existing-job', 'deduplicate'].map((name) => `store/lua/includes/${name}.lua`),
+]
 /** The scripts of ours in place of BullMQ's, and what they include. */
 const END_AND_START = [
   'end-and-start',
@@ -22,10 +27,11 @@ const END_AND_START = [
 
 /** Scripts in addition to what holds for all of them: the status index follows each script that writes. */
 const BY_SCRIPT: Readonly<Record<string, readonly string[]>> = {
-  addStandardJob: [COMPOSED, TURNS],
-  addDelayedJob: [COMPOSED, 'internals/status/places.ts'],
-  addPrioritizedJob: [COMPOSED, TURNS],
-  addParentJob: [COMPOSED, TURNS],
+  addStandardJob: OWN_ADDS,
+  addDelayedJob: [...OWN_ADDS, 'internals/status/places.ts'],
+  addPrioritizedJob: OWN_ADDS,
+  addParentJob: OWN_ADDS,
+  releaseParentIfNoPendingDependencies: ['store/lua/includes/existing-job.lua', OWN],
   moveToActive: [...END_AND_START, 'internals/throttle.lua', 'leader/survey-queue.lua', 'fleet/apply-settings.lua'],
   moveToFinished: [
     ...END_AND_START,
@@ -70,7 +76,8 @@ const BY_METHOD: Readonly<Record<string, readonly string[]>> = {
   'RedisQueueBackend.moveJobFromActiveToWait': [MOVES, 'processor.ts'],
   'Worker.pause': [CONSUMER, 'consumer.ts', 'internals/worker/unattached-worker.ts'],
   'RedisQueueBackend.forQueue': [BACKEND, 'internals/worker/unattached-worker.ts'],
-  'RedisQueueBackend.addFlow': [BACKEND],
+  'RedisQueueBackend.addJobToTransaction': [OWN],
+  'RedisQueueBackend.addFlow': [OWN],
   Worker: [CONSUMER, 'consumer.ts', 'plain-processor.ts'],
   'Worker.handleFailed': ['processor.ts', CONSUMER],
   'Worker.waitForJob': [BACKEND],

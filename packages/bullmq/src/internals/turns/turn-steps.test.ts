@@ -34,7 +34,7 @@ it('BullMQ counts the waiting jobs in this form', () => {
 })
 
 it('the scripts that add a job do so in functions that then add the marker, and do nothing else', () => {
-  const adds = scripts.filter(({ name }) => /^add\w*Job$/.test(name))
+  const adds = scripts.filter(({ name }) => /^(add|update)JobScheduler$/.test(name))
   const forms = /rcall\((?:pushCmd, targetKey|"ZADD", prioritizedKey, score), jobId\)\n.*\n.*/g
   expect(unique(adds.flatMap(({ content }) => content.match(forms) ?? []))).toEqual([
     'rcall("ZADD", prioritizedKey, score, jobId)\n  addBaseMarkerIfNeeded(markerKey, isPausedOrMaxed)\nend',

@@ -1,6 +1,6 @@
--- place_job(home, id, job) puts a job into the place where it waits for a worker, when one of BullMQ's features lets the job start: the
--- parent of a flow, or the next job with a deduplication id. `home` is the prefix of the keys of the job's queue, which may be another
--- queue than the script's. `job` is a table of:
+-- place_job(home, id, job) puts a job into the place where it waits for a worker, when a team adds it (own-job.lua), or when it is the
+-- parent of a flow whose children have ended. `home` is the prefix of the keys of the job's queue, which may be another queue than the
+-- script's. `job` is a table of:
 --
 --   due       when the job is due, in ms since 1970, or nil
 --   part      the set of its status while it is delayed: `scheduled` or `retrying`, or nil if the queue is not one of Bullpen's
@@ -26,7 +26,7 @@ local function place_job(home, id, job)
   if job.due then
     return delay_job(home, id, job.due, job.part)
   end
-  if job.priority > 0 then
+  if job.priority ~= 0 then
     redis.call('ZADD', home .. 'prioritized', priority_score(job.priority, redis.call('INCR', home .. 'pc')), id)
   else
     redis.call(job.to_head and 'RPUSH' or 'LPUSH', home .. 'wait', id)

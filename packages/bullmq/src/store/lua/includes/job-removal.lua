@@ -13,10 +13,9 @@
 -- of this queue, and those of queues whose keys begin with a hash tag.
 --- @include time
 --- @include active-tasks
+--- @include delete-counted
 --- @include leave-lane
---- @include outbox
 --- @include remove-ended
---- @include task-charge
 
 local MAX_REMOVAL_EVENTS = '10000'
 -- Looking at this many takes Redis about 3 µs.
@@ -89,16 +88,11 @@ local function forget_deduplication(home, id)
 end
 
 -- Returns whether the job existed.
-local function delete_counted(home, id)
-  local job = home .. id
+local function delete_removed(home, id)
   if home ~= base and not string.find(home, '^%b{}:[^:]+:$') then
-    return delete_keys(job)
+    return delete_keys(home .. id)
   end
-  local enqueued_at, ended_at = unpack(redis.call('HMGET', job, 'timestamp', 'finishedOn'))
-  if enqueued_at and not ended_at and charge(home, job, -1) then
-    write_outbox(home, id, 'removed')
-  end
-  return delete_job(home, id)
+  return delete_counted(home, id)
 end
 
 local function child_keys(job, mode)
@@ -131,7 +125,7 @@ local function remove_job(home, id, parent, mode)
   end
   local place = leave_place(home, id)
   forget_deduplication(home, id)
-  if delete_counted(home, id) then
+  if delete_removed(home, id) then
     local most = redis.call('HGET', home .. 'meta', 'opts.maxLenEvents') or MAX_REMOVAL_EVENTS
     local event = { 'event', 'removed', 'jobId', id, 'prev', place }
     redis.call('XADD', home .. 'events', 'MAXLEN', '~', most, '*', unpack(event))
@@ -154,7 +148,7 @@ local function delete_in_bulk(id)
     place_job(home, parent, { priority = 0, to_head = true, from = 'waiting-children' })
   end
   forget_deduplication(base, id)
-  delete_counted(base, id)
+  delete_removed(base, id)
 end
 
 local function is_next_of_scheduler(id)

@@ -56,7 +56,7 @@ local function recall(task)
     return (is_own and ADDED or 0) + (has_replaced and REPLACED or 0)
   end
   if may_exist or task.group then
-    local was_removed, had_replaced = rare().was_removed(task)
+    local was_removed, had_replaced = rare().was_removed(base, task)
     if was_removed then
       return (caller ~= '' and ADDED or 0) + (had_replaced and REPLACED or 0)
     end

@@ -39,16 +39,16 @@ local function remember_removal(home, member, at)
 end
 
 -- Returns whether the task has recently been deleted, and whether it replaced another one. Only tasks with a unique key can do so.
-local function was_removed(task)
+local function was_removed(home, task)
   if has_removed == nil then
-    has_removed = redis.call('EXISTS', base .. 'recently-removed') == 1
+    has_removed = redis.call('EXISTS', home .. 'recently-removed') == 1
   end
   if not has_removed then
     return false, false
   end
   local member = task.id .. ' ' .. task.caller
-  if task.unique and redis.call('ZSCORE', base .. 'recently-removed', member .. ' r') then
+  if task.unique and redis.call('ZSCORE', home .. 'recently-removed', member .. ' r') then
     return true, true
   end
-  return redis.call('ZSCORE', base .. 'recently-removed', member), false
+  return redis.call('ZSCORE', home .. 'recently-removed', member), false
 end

@@ -7,9 +7,7 @@
 -- delete_waiting_task(id)  deletes a task that has not ended, refunds its charge (task-charge.lua), and returns the name of its place
 --- @include leave-lane
 --- @include leave-wait
---- @include task-charge
---- @include outbox
---- @include delete-job
+--- @include delete-counted
 
 local function leave_delayed(id)
   if redis.call('ZREM', base .. 'delayed', id) == 0 then
@@ -38,9 +36,6 @@ end
 
 local function delete_waiting_task(id)
   local place = take_out(id)
-  if charge(base, base .. id, -1) then
-    write_outbox(base, id, 'removed')
-  end
-  delete_job(base, id)
+  delete_counted(base, id)
   return place
 end

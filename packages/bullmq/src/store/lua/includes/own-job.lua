@@ -1,0 +1,70 @@
+-- Stores the jobs that a team's own Queue, FlowProducer or job scheduler adds.
+--
+-- add_own_job(home, id, job)          stores a job and puts it into its place, with the fields and events that BullMQ gives it, and
+--                                     counts it in the totals of its queue, whose keys begin with `home`
+-- add_own_event(home, name, id, ...)  adds an event of BullMQ, with further fields
+--
+-- `job` is a table. Only the first six are always there:
+--
+--   name, data, options  texts; the options are the JSON that BullMQ stores
+--   at                   when the job was created, in ms since 1970
+--   delay, priority      numbers, which are 0 if it has none
+--   lifo                 whether it starts before the other jobs of the queue
+--   hasChildren          whether children will be added for which it waits
+--   deduplication        the option `de`, decoded (deduplication-key.lua)
+--   repeatKey            the job scheduler that the job belongs to
+--   parentKey, parent    the key of its parent, and what BullMQ stores about it, as JSON
+--   siblings             the key of the set of children for which the parent waits
+--- @include bullmq-job
+--- @include task-charge
+
+local MAX_OWN_EVENTS = '10000'
+
+local function add_own_event(home, name, id, ...)
+  local most = redis.call('HGET', home .. 'meta', 'opts.maxLenEvents')
+  if not most then
+    most = MAX_OWN_EVENTS
+    redis.call('HSET', home .. 'meta', 'opts.maxLenEvents', most)
+  end
+  redis.call('XADD', home .. 'events', 'MAXLEN', '~', most, '*', 'event', name, 'jobId', id, ...)
+end
+
+local function append_given(fields, name, value)
+  if value then
+    fields[#fields + 1] = name
+    fields[#fields + 1] = value
+  end
+end
+
+local function store_own_job(key, job)
+  local fields = { 'name', job.name, 'data', job.data, 'opts', job.options, 'timestamp', job.at }
+  append_given(fields, 'delay', job.delay)
+  append_given(fields, 'priority', job.priority)
+  append_given(fields, 'parentKey', job.parentKey)
+  append_given(fields, 'parent', job.parent)
+  append_given(fields, 'rjk', job.repeatKey)
+  append_given(fields, 'deid', job.deduplication and job.deduplication.id)
+  redis.call('HSET', key, unpack(fields))
+end
+
+local function add_own_job(home, id, job)
+  local totals = home .. 'totals'
+  store_own_job(home .. id, job)
+  redis.call('HINCRBY', totals, 'accepted', 1)
+  redis.call('HINCRBY', totals, 'bytes', #job.data + TASK_OVERHEAD_BYTES)
+  add_own_event(home, 'added', id, 'name', job.name)
+  if job.hasChildren then
+    redis.call('ZADD', home .. 'waiting-children', job.at, id)
+    add_own_event(home, 'waiting-children', id)
+  else
+    place_job(home, id, {
+      due = job.delay > 0 and job.at + job.delay or nil,
+      part = 'scheduled',
+      priority = job.priority,
+      to_head = job.lifo,
+    })
+  end
+  if job.siblings then
+    redis.call('SADD', job.siblings, home .. id)
+  end
+end
