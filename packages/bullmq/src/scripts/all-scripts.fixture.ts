@@ -1,5 +1,5 @@
-// All Lua scripts: those of the .lua files, and those that are composed from BullMQ's.
-import { COMPOSED } from '../internals/composition/composed-scripts.ts'
+// All Lua scripts: those of the .lua files, and those of BullMQ that are composed or run with a first line of ours.
+import { COMPOSED, FLAGGED } from '../internals/composition/composed-scripts.ts'
 import * as luaFiles from '../store/scripts.ts'
 
 interface Declared {
@@ -12,7 +12,7 @@ export const ownScripts: readonly Declared[] = Object.values<unknown>(luaFiles).
 
 /** The text of each script by its name. */
 export const scripts: ReadonlyMap<string, string> = new Map(
-  [...ownScripts, ...COMPOSED.values()].map(({ name, lua }) => [name, lua]),
+  [...ownScripts, ...COMPOSED.values(), ...FLAGGED.values()].map(({ name, lua }) => [name, lua]),
 )
 
 function isScript(value: unknown): value is Declared {

@@ -705,6 +705,42 @@ describe('a change of the data of', () => {
   })
 })
 
+const NOTES: Readonly<Record<string, Scenario>> = {
+  'a line of its log': { given: (one) => one.add('j'), call: (job) => job.log('a line') },
+  'the newest lines of its log': {
+    async given(one) {
+      await one.add('j')
+      for (const line of ['a', 'b', 'c']) await one.queue.addJobLog('j', line)
+    },
+    call: (_, { queue }) => queue.addJobLog('j', 'd', 2),
+  },
+  'its progress': { given: (one) => one.add('j'), call: (job) => job.updateProgress({ fraction: 0.5 }) },
+  'that its deduplication id is free': {
+    given: (one) => one.add('j', { deduplication: { id: 'one' } }),
+    call: (job) => job.removeDeduplicationKey(),
+  },
+  'that its deduplication id is free, after another one has taken it': {
+    async given(one) {
+      await one.add('j', { deduplication: { id: 'one' } })
+      await one.redis.set(one.keys.deduplication('one'), 'other')
+    },
+    call: (job) => job.removeDeduplicationKey(),
+  },
+  'a line of its log and its progress, although it is gone': {
+    given: (one) => one.add('j'),
+    async call(job) {
+      await job.remove()
+      return [await outcomeOf(job.log('a line')), await outcomeOf(job.updateProgress(1))]
+    },
+  },
+}
+
+describe('a job stores', () => {
+  it.each(Object.entries(NOTES))('%s, as in BullMQ', async (_, scenario) => {
+    await expectSame(scenario)
+  })
+})
+
 const OLD = Date.now() - 60_000
 
 /** Two old jobs and a new one, in this order, `j` being the second one. */

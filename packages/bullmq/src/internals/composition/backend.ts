@@ -9,7 +9,7 @@ import type { Commander } from '../../scripts/script.ts'
 import type { AttemptEnd, PendingEnds } from '../../store/attempt-end.ts'
 import { addMethods, lockMethods, PIPELINED, taskMethods } from '../../store/backend.ts'
 import { replaceMoves } from '../../store/moves.ts'
-import { COMPOSED } from './composed-scripts.ts'
+import { COMPOSED, FLAGGED } from './composed-scripts.ts'
 
 export interface ComposeOptions {
   /** Returns the time in ms since 1970, by the clock that all of the queue's processes share. */
@@ -112,6 +112,8 @@ export function composeBackend(
   })
 
   backend.execCommand = (client, name, args: unknown[]) => {
+    const flagged = FLAGGED.get(name)
+    if (flagged !== undefined) return client.runCommand(flagged.name, args)
     const script = COMPOSED.get(name)
     if (script === undefined) return exec(client, name, args)
     args.push(base)
@@ -162,6 +164,6 @@ const clientsWithScripts = new WeakSet<object>()
 function defineScripts(client: RedisClient): void {
   if (clientsWithScripts.has(client)) return
   clientsWithScripts.add(client)
-  const scripts = [...COMPOSED.values(), ...PIPELINED]
+  const scripts = [...COMPOSED.values(), ...FLAGGED.values(), ...PIPELINED]
   for (const { name, numberOfKeys, lua } of scripts) client.defineCommand(name, { numberOfKeys, lua })
 }

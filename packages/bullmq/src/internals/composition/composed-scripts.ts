@@ -1,12 +1,12 @@
 // Composes each of BullMQ's scripts that still runs with the status index into one atomic script.
 //
 // In the text of BullMQ's script, in the pinned version, the index's functions replace the commands that the status index watches. BullMQ
-// writes each of these commands as `rcall("ZADD", …)`, which a test checks (watched-commands.test.ts). All of BullMQ's scripts that write
-// are composed, so that the index follows every move that BullMQ makes, and so that Redis runs the script with the flags of its kind.
+// writes each of these commands as `rcall("ZADD", …)`, which a test checks (watched-commands.test.ts). All of BullMQ's scripts that add,
+// move or delete a job and still run are composed, so that the index follows every move that BullMQ makes.
 //
 // Most of what tasks go through runs scripts of our own (../../store).
 import { createRequire } from 'node:module'
-import { shebang } from '../../scripts/script.ts'
+import { type ScriptKind, shebang } from '../../scripts/script.ts'
 import { OPEN_INDEX, WATCHED } from '../status/status-index.ts'
 import { withLanes, withLaneTimes, withLeaves } from '../turns/turn-steps.ts'
 import { createdIncludes } from './created-includes.ts'
@@ -17,12 +17,22 @@ export interface BullmqScript {
   readonly content: string
 }
 
-/** BullMQ's scripts that read, and those of another product in the same package. They run unchanged. */
+/** BullMQ's scripts that read, and those of another product in the same package. They run as they are. */
 const NOT_COMPOSED: readonly RegExp[] = [/^get/, /^is/, /^relay/, /^paginate$/]
 
 /**
+ * BullMQ's scripts that neither add, move nor delete a job, and change nothing that Bullpen divides or counts. Only the first line of their
+ * texts is ours: it tells Redis their kind.
+ */
+const UNCHANGED: Readonly<Record<string, ScriptKind>> = {
+  addLog: 'adds',
+  updateProgress: 'frees',
+  removeDeduplicationKey: 'frees',
+}
+
+/**
  * BullMQ's scripts that never run, because Bullpen's own take their place (../../store/backend.ts, ../../store/moves.ts), or because BullMQ
- * never sends them (releaseLock).
+ * never sends them (releaseLock, saveStacktrace).
  */
 export const REPLACED: readonly string[] = [
   'addStandardJob',
@@ -51,16 +61,17 @@ export const REPLACED: readonly string[] = [
   'extendLock',
   'extendLocks',
   'releaseLock',
+  'saveStacktrace',
 ]
 
-export interface ComposedScript {
+export interface SentScript {
   readonly name: string
   readonly numberOfKeys: number
   readonly lua: string
 }
 
 /** Composes one script. Its last argument, `base`, is not BullMQ's. Some of BullMQ's scripts look at the number of arguments. */
-function compose({ name, keys, content }: BullmqScript): ComposedScript {
+function compose({ name, keys, content }: BullmqScript): SentScript {
   const text = withWatched(withLaneTimes(withLeaves(withLanes(content))))
   const lua = `${shebang(name.startsWith('add') ? 'adds' : 'frees')}
 local base = table.remove(ARGV)
@@ -92,8 +103,18 @@ export function bullmqScripts(): readonly BullmqScript[] {
 }
 
 /** The composed scripts, by the name of BullMQ's. */
-export const COMPOSED: ReadonlyMap<string, ComposedScript> = new Map(
+export const COMPOSED: ReadonlyMap<string, SentScript> = new Map(
   bullmqScripts()
     .filter(({ name }) => !NOT_COMPOSED.some((pattern) => pattern.test(name)) && !REPLACED.includes(name))
+    .filter(({ name }) => UNCHANGED[name] === undefined)
     .map((script) => [script.name, compose(script)]),
+)
+
+/** BullMQ's scripts that run with a first line of ours, by their names. */
+export const FLAGGED: ReadonlyMap<string, SentScript> = new Map(
+  bullmqScripts().flatMap(({ name, keys: numberOfKeys, content }) => {
+    const kind = UNCHANGED[name]
+    const lua = kind && `${shebang(kind)}\n${content}`
+    return lua === undefined ? [] : [[name, { name: `bullpen:${name}`, numberOfKeys, lua }]]
+  }),
 )

@@ -3,15 +3,17 @@
 import { ErrorCode } from 'bullmq'
 import { Redis } from 'ioredis'
 import { describe, expect, inject, it, onTestFinished } from 'vitest'
-import { bullmqScripts, COMPOSED, REPLACED } from '../composition/composed-scripts.ts'
+import { bullmqScripts, COMPOSED, FLAGGED, REPLACED } from '../composition/composed-scripts.ts'
 
 const runAsTheyAre = bullmqScripts().filter(
-  ({ name }) => !COMPOSED.has(name) && !REPLACED.includes(name) && !name.startsWith('relay'),
+  ({ name }) => !COMPOSED.has(name) && !FLAGGED.has(name) && !REPLACED.includes(name) && !name.startsWith('relay'),
 )
 
 /** The commands that a script names. */
 const commandsIn = (code: string): string[] =>
   [...code.matchAll(/\b(?:rcall|redis\.p?call)\(\s*(["']?)(\w+)\1/g)].map(([, , command]) => command ?? '')
+
+const READS = /^rcall\(["'](?:EXISTS|GET|HGET)["']/
 
 describe("BullMQ's scripts", () => {
   it('are exported with their names, numbers of keys and texts', () => {
@@ -27,6 +29,33 @@ describe("BullMQ's scripts", () => {
     )
     // The counter of the rate limit is no job.
     expect(writes).toEqual(name === 'getRateLimitTtl' ? ['DEL'] : [])
+  })
+
+  it('that run with a first line of ours write a log, the progress or a deduplication key, and no places, names or data of jobs', () => {
+    const writes = bullmqScripts()
+      .filter(({ name }) => FLAGGED.has(name))
+      .map(({ name, content }) => [
+        name,
+        (content.match(/\brcall\([^)]*\)/g) ?? []).filter((call) => !READS.test(call)),
+      ])
+    expect(Object.fromEntries(writes)).toEqual({
+      addLog: ['rcall("RPUSH", KEYS[2], ARGV[2])', 'rcall("LTRIM", KEYS[2], -keepLogs, -1)'],
+      removeDeduplicationKey: ['rcall("DEL", deduplicationKey)'],
+      updateProgress: [
+        'rcall("HSET", metaKey, "opts.maxLenEvents", maxEvents)',
+        'rcall("HSET", KEYS[1], "progress", ARGV[2])',
+        expect.stringMatching(/^rcall\("XADD", KEYS\[2\], /),
+      ],
+    })
+  })
+
+  it('that run with a first line of ours call Redis only by the name rcall, and are otherwise unchanged', () => {
+    for (const { name, content } of bullmqScripts().filter((each) => FLAGGED.has(each.name))) {
+      expect(content.match(/redis\.p?call/g)).toEqual(['redis.call'])
+      expect(content).toContain('local rcall = redis.call\n')
+      expect(FLAGGED.get(name)?.lua).toMatch(/^#!lua( flags=allow-oom)?\n/)
+      expect(FLAGGED.get(name)?.lua.split('\n').slice(1).join('\n')).toBe(content)
+    }
   })
 
   it('have these codes for what they refuse', () => {

@@ -11,8 +11,6 @@ const found = (pattern: RegExp): string[] =>
 
 /** Pushes that add no job to the waiting list. */
 const OTHER_PUSHES = [
-  // The lines of a job's log.
-  'rcall("RPUSH", KEYS[2], ARGV[2])',
   // The list of the jobs of a paused queue, which BullMQ does not use any more.
   'rcall("RPUSH", KEYS[2], unpack(jobs))',
 ]
@@ -59,7 +57,7 @@ const REMOVALS = {
 it('BullMQ removes a job from the active list by these commands', () => {
   const removal = /rcall\("(?:LREM|LTRIM|LPOP|RPOP|LMOVE)", (?:[^()"]|"active")*\)/g
   const others =
-    /waitKey|pausedOrWaitKey|KEYS\[2\], -keepLogs|dataPointsList|stateKey|keyName|KEYS\[1\], #jobs|KEYS\[2\]\)/
+    /waitKey|pausedOrWaitKey|dataPointsList|stateKey|keyName|KEYS\[1\], #jobs|KEYS\[2\]\)/
   const removals = scripts.flatMap(({ name, content }) => {
     const commands = [...content.matchAll(removal)].map(([call]) => call).filter((call) => !others.test(call))
     return commands.length === 0 ? [] : [[name, commands] as const]
