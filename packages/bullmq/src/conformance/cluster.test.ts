@@ -85,9 +85,12 @@ it("a team's own Queue adds and changes its jobs on the cluster", async () => {
     client.disconnect()
   })
   const add = (jobId: string, more: JobsOptions = {}) => queue.add('x', {}, { jobId, ...more })
+  const start = async ({ id = '' }: Job): Promise<void> => {
+    await client.lrem(queue.toKey('wait'), 1, id)
+    await client.lpush(queue.toKey('active'), id)
+  }
   const fail = async (job: Job): Promise<void> => {
-    await client.lrem(queue.toKey('wait'), 1, job.id ?? '')
-    await client.lpush(queue.toKey('active'), job.id ?? '')
+    await start(job)
     await job.moveToFailed(new Error('no'), '0')
   }
 
@@ -109,6 +112,12 @@ it("a team's own Queue adds and changes its jobs on the cluster", async () => {
   const { job: parent } = await flows.add({ ...parts, children: [{ ...parts, opts: { jobId: 'child' } }] })
   await parent.removeUnprocessedChildren()
   expect(await queue.getJob('child')).toBeUndefined()
+  const other = await add('other')
+  await start(other)
+  const child = await add('child', { parent: { id: 'other', queue: queue.qualifiedName } })
+  expect(await other.moveToWaitingChildren('0')).toBe(true)
+  expect(await child.removeChildDependency()).toBe(true)
+  expect(await other.getState()).toBe('waiting')
   await fail(retried)
   expect(await queue.clean(0, 10, 'failed')).toEqual(['retried'])
   await client.hset(queue.toKey('orphan'), 'name', 'x')

@@ -27,7 +27,7 @@ it('every script that fetches, ends, requeues, renews or cancels runs in a full 
   expect(namesWith('#!lua flags=allow-oom')).toEqual(
     expect.arrayContaining([
       // fetch, and end or requeue an attempt
-      ...['end-and-start', 'recover', 'moveToWaitingChildren', 'updateProgress', 'keep-step'],
+      ...['end-and-start', 'recover', 'wait-for-children', 'updateProgress', 'keep-step'],
       // what a running task stores
       ...['register-task', 'write-events'],
       // renew locks

@@ -20,11 +20,13 @@ import {
   drainQueueScript,
   obliterateQueueScript,
   promoteTaskScript,
+  removeChildDependencyScript,
   removeJobScript,
   removeOrphansScript,
   removeUnprocessedChildrenScript,
   retryEndedScript,
   returnJobsScript,
+  waitForChildrenScript,
 } from './scripts.ts'
 
 type AddMethods = Pick<RedisQueueBackend, 'addJob' | 'addJobs' | 'addFlow' | 'addJobToTransaction'>
@@ -44,6 +46,8 @@ type TaskMethods = Pick<
   | 'drain'
   | 'obliterate'
   | 'removeOrphanedJobs'
+  | 'moveToWaitingChildren'
+  | 'removeChildDependency'
 >
 
 type LockMethods = Pick<RedisQueueBackend, 'extendLock' | 'extendLocks' | 'moveStalledJobsToWait'>
@@ -54,6 +58,7 @@ interface Answer {
   readonly jobId: string
   readonly command: string
   readonly state?: string
+  readonly parentKey?: string
 }
 
 /** The scripts that run in pipelines and transactions, whose client must know them before these begin. */
@@ -203,6 +208,20 @@ export function taskMethods(backend: RedisQueueBackend): TaskMethods {
         } while (cursor !== '0' && (limit <= 0 || removed < limit))
       }
       return removed
+    },
+
+    async moveToWaitingChildren(jobId, token, { child } = {}) {
+      const { keys, base, id } = of(jobId)
+      const childKey = child === undefined ? '' : `${child.queue}:${child.id}`
+      const code = await run(waitForChildrenScript, keys, { base, id, token, child: childKey })
+      expectSuccess({ code, jobId, command: 'moveToWaitingChildren', state: 'active' })
+      return code === 0
+    },
+
+    async removeChildDependency(jobId, parentKey) {
+      const code = await run(removeChildDependencyScript, of(jobId).keys, { parent: parentKey })
+      expectSuccess({ code, jobId, parentKey, command: 'removeChildDependency' })
+      return code === 0
     },
   }
 }

@@ -58,6 +58,8 @@ function stage(kind: keyof typeof KINDS) {
     /** Adds a parent with these children, by their ids. */
     addFlow: (children: Children, parent = 'p') =>
       flows.add({ name: 'parent', queueName: 'q', opts: { jobId: parent }, children: nodes(children) }),
+    /** Adds a job that is a child of `j`. */
+    addChild: (id: string) => queue.add('x', {}, { jobId: id, parent: { id: 'j', queue: queue.qualifiedName } }),
     /** Adds a job scheduler, whose next job is due at the beginning of the next year. */
     async addScheduler(): Promise<void> {
       const { id = '' } = await queue.upsertJobScheduler('s', { pattern: '0 0 1 1 *' }, { name: 'x' })
@@ -85,13 +87,13 @@ interface Scenario {
 const OWN =
   /:(totals|scheduled|retrying|dead|cancelled|expired|recently-removed|fingerprints|fingerprint:.*|new-fingerprints)$/
 
-/** What the call returns or throws. */
+/** What the call returns or throws. The names of keys differ. */
 async function outcomeOf(call: Promise<unknown>): Promise<unknown> {
   try {
     return { returned: await call }
   } catch (error) {
     const { message, code } = error as Error & { readonly code?: unknown }
-    return { message, code }
+    return { message: message.replace(/\{\S+\}/, '{ns}'), code }
   }
 }
 
@@ -738,6 +740,174 @@ const NOTES: Readonly<Record<string, Scenario>> = {
 describe('a job stores', () => {
   it.each(Object.entries(NOTES))('%s, as in BullMQ', async (_, scenario) => {
     await expectSame(scenario)
+  })
+})
+
+/** `j` is active and has the children `a` and `b`. */
+async function activeParent(one: Stage): Promise<void> {
+  await one.add('j')
+  await one.start('j')
+  for (const id of ['a', 'b']) await one.addChild(id)
+  await lock(one, 'j')
+  await one.redis.sadd(one.keys.stalled, 'j')
+}
+
+const waits = (job: Job): Promise<boolean> => job.moveToWaitingChildren('token')
+
+const childOf = (job: Job, id: string) => ({ child: { id, queue: job.queueQualifiedName } })
+
+const WAITS: Readonly<Record<string, Scenario>> = {
+  'any of its children': { given: activeParent, call: waits },
+  'one of its children': { given: activeParent, call: (job) => job.moveToWaitingChildren('token', childOf(job, 'a')) },
+  'a child that is not its own': {
+    given: activeParent,
+    call: (job) => job.moveToWaitingChildren('token', childOf(job, 'c')),
+  },
+  'a child that has ended': {
+    async given(one) {
+      await activeParent(one)
+      await one.complete('a')
+    },
+    call: (job) => job.moveToWaitingChildren('token', childOf(job, 'a')),
+  },
+  'children, although it has none': {
+    async given(one) {
+      await one.add('j')
+      await one.start('j')
+      await lock(one, 'j')
+    },
+    call: waits,
+  },
+  'its children, without a lock': {
+    async given(one) {
+      await activeParent(one)
+      await one.redis.del(one.keys.lock('j'))
+    },
+    call: (job) => job.moveToWaitingChildren('0'),
+  },
+  'its children, after it has lost its lock': {
+    async given(one) {
+      await activeParent(one)
+      await one.redis.del(one.keys.lock('j'))
+    },
+    call: waits,
+  },
+  'its children, while another worker has it': {
+    async given(one) {
+      await activeParent(one)
+      await one.redis.set(one.keys.lock('j'), 'another')
+    },
+    call: waits,
+  },
+  'its children, one of which has failed': {
+    async given(one) {
+      await activeParent(one)
+      await one.redis.zadd(`${one.keys.job('j')}:unsuccessful`, 1, 'a')
+    },
+    call: waits,
+  },
+  'its children, although it is gone': {
+    given: activeParent,
+    async call(job, { redis, keys }) {
+      await redis.del(keys.job('j'))
+      await waits(job)
+    },
+    isBroken: true,
+  },
+}
+
+describe('an active job waits for', () => {
+  it.each(Object.entries(WAITS))('%s, as in BullMQ', async (_, scenario) => {
+    await expectSame(scenario)
+  })
+
+  it('its children, or is refused with BullMQ’s codes', async () => {
+    const outcome = (name: string) => expectSame(WAITS[name] ?? expect.fail())
+    expect(await outcome('any of its children')).toEqual({ returned: true })
+    expect(await outcome('a child that has ended')).toEqual({ returned: false })
+    expect(await outcome('its children, after it has lost its lock')).toMatchObject({ code: -2 })
+    expect(await outcome('its children, while another worker has it')).toMatchObject({ code: -6 })
+    expect(await outcome('its children, one of which has failed')).toMatchObject({ code: -9 })
+    expect(await outcome('its children, although it is gone')).toMatchObject({ code: -1 })
+  })
+
+  it('nothing if it is not active, and keeps its lock', async () => {
+    const one = stage('bullpen')
+    await activeParent(one)
+    await one.redis.del(one.keys.active)
+    const job = (await one.queue.getJob('j')) ?? expect.fail()
+    await expect(waits(job)).rejects.toMatchObject({ code: -3 })
+    expect(await one.redis.get(one.keys.lock('j'))).toBe('token')
+  })
+
+  it('its children, and meanwhile holds no place of its concurrency key', async () => {
+    const one = stage('bullpen')
+    const { redis, keys, queue } = one
+    await activeParent(one)
+    await redis.hset(keys.job('j'), 'lane', '1 tenant')
+    await redis.hset(keys.keyLimits, 'concurrency', 2)
+    await redis.zadd(keys.activeByKey, 1, 'tenant')
+    await waits((await queue.getJob('j')) ?? expect.fail())
+    expect(await redis.exists(keys.active, keys.activeByKey)).toBe(0)
+  })
+})
+
+const released = (job: Job): Promise<boolean> => job.removeChildDependency()
+
+const RELEASES: Readonly<Record<string, Scenario>> = {
+  'its only child': { given: (one) => one.addFlow({ j: {} }), call: released },
+  'its only child, in a paused queue': {
+    given: (one) => one.addFlow({ j: {} }),
+    async call(job, { queue }) {
+      await queue.pause()
+      return released(job)
+    },
+  },
+  'one of its children': { given: (one) => one.addFlow({ j: {}, other: {} }), call: released },
+  'a child that has ended': {
+    async given(one) {
+      await one.addFlow({ j: {}, other: {} })
+      await one.complete('j')
+    },
+    call: released,
+  },
+  'a child, while it is active': {
+    async given(one) {
+      await one.addFlow({ j: {} })
+      await one.redis.zrem(one.keys.waitingChildren, 'p')
+      await one.start('p')
+    },
+    call: released,
+  },
+  'a child, although it is gone': {
+    given: (one) => one.addFlow({ j: {} }),
+    async call(job, { redis, keys }) {
+      await redis.del(keys.job('p'))
+      return released(job)
+    },
+    isBroken: true,
+  },
+  'a child that is gone': {
+    given: (one) => one.addFlow({ j: {}, other: {} }),
+    async call(job, { redis, keys }) {
+      await redis.del(keys.job('j'))
+      return released(job)
+    },
+    isBroken: true,
+  },
+}
+
+describe('the parent of a flow', () => {
+  it.each(Object.entries(RELEASES))('no longer waits for %s, as in BullMQ', async (_, scenario) => {
+    await expectSame(scenario)
+  })
+
+  it('no longer waits for a child, or that is refused with BullMQ’s codes', async () => {
+    const outcome = (name: string) => expectSame(RELEASES[name] ?? expect.fail())
+    expect(await outcome('its only child')).toEqual({ returned: true })
+    expect(await outcome('a child that has ended')).toEqual({ returned: false })
+    expect(await outcome('a child, although it is gone')).toMatchObject({ code: -5 })
+    expect(await outcome('a child that is gone')).toMatchObject({ code: -1 })
   })
 })
 

@@ -9253,6 +9253,33 @@ return { has_more and ' ' .. whole(marked + MARKED_AT_ONCE) or '', soonest or fa
 })
 
 /**
+ * Lets a parent no longer wait for a child, in place of BullMQ's `removeChildDependency`. If it was the last one, the parent starts.
+ */
+export const removeChildDependencyScript = luaScript<'job', 'parent', number>({
+  name: 'remove-child-dependency',
+  keys: ['job'],
+  args: ['parent'],
+  includes: INCLUDES,
+  lua: `#!lua flags=allow-oom
+local job = KEYS[1]
+local parent = ARGV[1]
+--- @include remove-ended
+if redis.call('EXISTS', job) == 0 then
+  return -1
+end
+if redis.call('EXISTS', parent) == 0 then
+  return -5
+end
+if redis.call('SISMEMBER', parent .. ':dependencies', job) == 0 then
+  return 1
+end
+leave_parent(job, parent)
+redis.call('HDEL', job, 'parentKey', 'parent')
+return 0
+`,
+})
+
+/**
  * Removes a job, wherever it is, in place of BullMQ's `removeJob`.
  */
 export const removeJobScript = luaScript<'job', 'base' | 'id' | 'children', number>({
@@ -9438,5 +9465,55 @@ while moved < most do
   write_waiting()
 end
 return moved > 0 and moved == most and 1 or 0
+`,
+})
+
+/**
+ * Lets an active job wait for its children, in place of BullMQ's `moveToWaitingChildren`. Meanwhile, it holds no place of its lane.
+ */
+export const waitForChildrenScript = luaScript<'job', 'base' | 'id' | 'token' | 'child', number>({
+  name: 'wait-for-children',
+  keys: ['job'],
+  args: ['base', 'id', 'token', 'child'],
+  includes: INCLUDES,
+  lua: `#!lua flags=allow-oom
+local job = KEYS[1]
+local base, id, token, child = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
+--- @include time
+--- @include active-tasks
+local function has_child()
+  local dependencies = job .. ':dependencies'
+  if child == '' then
+    return redis.call('EXISTS', dependencies) == 1
+  end
+  return redis.call('SISMEMBER', dependencies, child) == 1
+end
+if redis.call('EXISTS', job) == 0 then
+  return -1
+end
+if redis.call('EXISTS', job .. ':unsuccessful') == 1 then
+  return -9
+end
+if not has_child() then
+  return 1
+end
+local owner = token ~= '0' and redis.call('GET', job .. ':lock')
+if token ~= '0' and owner ~= token then
+  return owner and -6 or -2
+end
+if redis.call('LREM', base .. 'active', '-1', id) == 0 then
+  return -3
+end
+if token ~= '0' then
+  redis.call('DEL', job .. ':lock')
+  redis.call('SREM', base .. 'stalled', id)
+end
+local lane = redis.call('HGET', job, 'lane')
+if lane then
+  give_back(lane)
+end
+redis.call('ZADD', base .. 'waiting-children', whole(millis()), id)
+redis.call('XADD', base .. 'events', '*', 'event', 'waiting-children', 'jobId', id, 'prev', 'active')
+return 0
 `,
 })

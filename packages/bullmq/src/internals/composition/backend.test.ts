@@ -26,7 +26,6 @@ it("BullMQ's scripts that take the machine's time, and still run, are none that 
   })
   expect(timed.filter((name) => COMPOSED.has(name)).toSorted()).toEqual([
     'addJobScheduler',
-    'moveToWaitingChildren',
     'updateJobScheduler',
   ])
 })

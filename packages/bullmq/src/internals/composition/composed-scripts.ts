@@ -8,7 +8,7 @@
 import { createRequire } from 'node:module'
 import { type ScriptKind, shebang } from '../../scripts/script.ts'
 import { OPEN_INDEX, WATCHED } from '../status/status-index.ts'
-import { withLanes, withLaneTimes, withLeaves } from '../turns/turn-steps.ts'
+import { withLanes, withLaneTimes } from '../turns/turn-steps.ts'
 import { createdIncludes } from './created-includes.ts'
 
 export interface BullmqScript {
@@ -60,6 +60,8 @@ export const REPLACED: readonly string[] = [
   'moveStalledJobsToWait',
   'extendLock',
   'extendLocks',
+  'moveToWaitingChildren',
+  'removeChildDependency',
   'releaseLock',
   'saveStacktrace',
 ]
@@ -72,7 +74,7 @@ export interface SentScript {
 
 /** Composes one script. Its last argument, `base`, is not BullMQ's. Some of BullMQ's scripts look at the number of arguments. */
 function compose({ name, keys, content }: BullmqScript): SentScript {
-  const text = withWatched(withLaneTimes(withLeaves(withLanes(content))))
+  const text = withWatched(withLaneTimes(withLanes(content)))
   const lua = `${shebang(name.startsWith('add') ? 'adds' : 'frees')}
 local base = table.remove(ARGV)
 local call = redis.call

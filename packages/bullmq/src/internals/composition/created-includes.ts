@@ -3,7 +3,7 @@
 import { luaInclude } from '../../store/scripts.ts'
 
 /** By the name of an include (../../store/lua/includes), the functions that the texts call. */
-const FUNCTIONS = { 'active-tasks': ['give_back'], lanes: ['enter_lane'] } as const
+const FUNCTIONS = { lanes: ['enter_lane'] } as const
 const NAMES = Object.keys(FUNCTIONS) as (keyof typeof FUNCTIONS)[]
 
 /**

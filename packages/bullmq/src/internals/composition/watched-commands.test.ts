@@ -24,7 +24,6 @@ const HARMLESS: Readonly<Record<string, readonly string[]>> = {
 const SINGLE_DELETIONS = [
   'KEYS[1] .. ":" .. jobSchedulerId',
   'deduplicationKey',
-  'lockKey',
   'markerKey',
   'parentPrefix .. "de:" .. debounceId',
   'parentPrefix .. "de:" .. parentAttributes[2]',

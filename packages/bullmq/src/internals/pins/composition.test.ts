@@ -20,7 +20,7 @@ describe("BullMQ's scripts", () => {
     for (const script of bullmqScripts()) {
       expect(script).toEqual({ name: expect.any(String), keys: expect.any(Number), content: expect.any(String) })
     }
-    expect([...COMPOSED.keys()]).toEqual(expect.arrayContaining(['addJobScheduler', 'moveToWaitingChildren']))
+    expect([...COMPOSED.keys()]).toEqual(expect.arrayContaining(['addJobScheduler']))
   })
 
   it.each(runAsTheyAre)('$name, which runs as it is, moves and deletes no job', ({ name, content }) => {

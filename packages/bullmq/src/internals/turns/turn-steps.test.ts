@@ -2,7 +2,7 @@
 // waiting.
 import { expect, it } from 'vitest'
 import { bullmqScripts, COMPOSED } from '../composition/composed-scripts.ts'
-import { withLanes, withLaneTimes, withLeaves } from './turn-steps.ts'
+import { withLanes, withLaneTimes } from './turn-steps.ts'
 
 const scripts = bullmqScripts().filter(({ name }) => COMPOSED.has(name))
 const unique = (values: readonly string[]): string[] => [...new Set(values)].toSorted()
@@ -47,32 +47,6 @@ it('each of these commands is preceded by a look at the lane', () => {
     const commands = content.match(/rcall\(pushCmd|rcall\("ZADD", prioritizedKey/g) ?? []
     expect({ name, lanes: lanes.length }).toEqual({ name, lanes: commands.length })
   }
-})
-
-/** The commands that remove a job from `active`, by script. BullMQ removes an old kind of marker, too, which Bullpen never adds. */
-const REMOVALS = {
-  moveToWaitingChildren: ['rcall("LREM", activeKey, -1, jobId)'],
-}
-
-it('BullMQ removes a job from the active list by these commands', () => {
-  const removal = /rcall\("(?:LREM|LTRIM|LPOP|RPOP|LMOVE)", (?:[^()"]|"active")*\)/g
-  const others =
-    /waitKey|pausedOrWaitKey|dataPointsList|stateKey|keyName|KEYS\[1\], #jobs|KEYS\[2\]\)/
-  const removals = scripts.flatMap(({ name, content }) => {
-    const commands = [...content.matchAll(removal)].map(([call]) => call).filter((call) => !others.test(call))
-    return commands.length === 0 ? [] : [[name, commands] as const]
-  })
-  expect(Object.fromEntries(removals)).toEqual(REMOVALS)
-})
-
-it('each job that BullMQ removes from the active list gives its place back', () => {
-  const gives = scripts.flatMap(({ name, content }) => {
-    const changed = withLeaves(content)
-    const places = changed.match(/\.give_back\(/g)?.length ?? 0
-    return places === 0 ? [] : [[name, places] as const]
-  })
-  const single = Object.keys(REMOVALS)
-  expect(Object.fromEntries(gives)).toEqual(Object.fromEntries(single.map((name) => [name, 1])))
 })
 
 it('BullMQ reads the next delayed job in one place of each script', () => {

@@ -1,7 +1,6 @@
 // Changes the texts of BullMQ's scripts, so that the tasks of a queue wait in lanes and take turns.
 //
 // - Where a text adds a task to `wait` or `prioritized`, a task with a lane goes to its lane instead (withLanes).
-// - Where a text removes a task from `active`, the task gives its place back (withLeaves).
 // - Where a text looks for the next delayed job, it also looks for the next time at which a lane may start a task (withLaneTimes).
 //
 // The texts call the functions of includes (../composition/created-includes.ts).
@@ -40,18 +39,6 @@ export function withLanes(text: string): string {
     .replaceAll(COUNT, `return waitCount + prioritizedCount + call('EXISTS', base .. 'lanes')`)
 }
 
-/** How BullMQ's scripts remove one job from `active`. */
-const MOVED = /local (numRemovedElements|removed) = rcall\("LREM", activeKey, -?1, jobId\)/g
-
-/** Returns the text of a script, so that each task that it removes from `active` gives back its place. */
-export function withLeaves(text: string): string {
-  return text.replace(
-    MOVED,
-    (line, count: string) => `${line}
-  local lane = ${count} > 0 and call('HGET', base .. jobId, 'lane')
-  if lane then include('active-tasks').give_back(lane) end`,
-  )
-}
 
 /** How BullMQ reads the first delayed job. */
 const FIRST_DELAYED = 'local result = rcall("ZRANGE", delayedKey, 0, 0, "WITHSCORES")'

@@ -1,0 +1,51 @@
+#!lua flags=allow-oom
+-- Lets an active job wait for its children, in place of BullMQ's `moveToWaitingChildren`. Meanwhile, it holds no place of its lane.
+--
+-- KEYS[1]  job    the job
+-- ARGV[1]  base   the prefix of the queue's keys
+-- ARGV[2]  id     the job's id
+-- ARGV[3]  token  the token of its lock, or '0' if it has none
+-- ARGV[4]  child  the key of the child that it waits for, or '' for any
+--
+-- Returns `number`: 0; 1 if that child has ended; or BullMQ's code: -1 if the job does not exist, -2 if its lock is gone, -3 if it is not
+-- active, -6 if another worker has the lock, and -9 if one of its children has failed. Unless it is 0, nothing was written.
+local job = KEYS[1]
+local base, id, token, child = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
+--- @include time
+--- @include active-tasks
+
+local function has_child()
+  local dependencies = job .. ':dependencies'
+  if child == '' then
+    return redis.call('EXISTS', dependencies) == 1
+  end
+  return redis.call('SISMEMBER', dependencies, child) == 1
+end
+
+if redis.call('EXISTS', job) == 0 then
+  return -1
+end
+if redis.call('EXISTS', job .. ':unsuccessful') == 1 then
+  return -9
+end
+if not has_child() then
+  return 1
+end
+local owner = token ~= '0' and redis.call('GET', job .. ':lock')
+if token ~= '0' and owner ~= token then
+  return owner and -6 or -2
+end
+if redis.call('LREM', base .. 'active', '-1', id) == 0 then
+  return -3
+end
+if token ~= '0' then
+  redis.call('DEL', job .. ':lock')
+  redis.call('SREM', base .. 'stalled', id)
+end
+local lane = redis.call('HGET', job, 'lane')
+if lane then
+  give_back(lane)
+end
+redis.call('ZADD', base .. 'waiting-children', whole(millis()), id)
+redis.call('XADD', base .. 'events', '*', 'event', 'waiting-children', 'jobId', id, 'prev', 'active')
+return 0
