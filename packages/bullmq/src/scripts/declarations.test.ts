@@ -39,7 +39,7 @@ it('every script that fetches, ends, requeues, renews or cancels runs in a full 
       ...['write-schedule'],
       // retry, start early, delete
       ...['retry-ended', 'return-jobs', 'promote-task', 'change-delay', 'change-priority', 'remove-job', 'clean-jobs'],
-      ...['drain-queue', 'obliterate-queue', 'pause', 'remove-old'],
+      ...['drain-queue', 'obliterate-queue', 'pause-queue', 'remove-old'],
     ]),
   )
 })

@@ -19,6 +19,7 @@ import {
   cleanJobsScript,
   drainQueueScript,
   obliterateQueueScript,
+  pauseQueueScript,
   promoteTaskScript,
   removeChildDependencyScript,
   removeJobScript,
@@ -48,6 +49,7 @@ type TaskMethods = Pick<
   | 'removeOrphanedJobs'
   | 'moveToWaitingChildren'
   | 'removeChildDependency'
+  | 'pause'
 >
 
 type LockMethods = Pick<RedisQueueBackend, 'extendLock' | 'extendLocks' | 'moveStalledJobsToWait'>
@@ -222,6 +224,11 @@ export function taskMethods(backend: RedisQueueBackend): TaskMethods {
       const code = await run(removeChildDependencyScript, of(jobId).keys, { parent: parentKey })
       expectSuccess({ code, jobId, parentKey, command: 'removeChildDependency' })
       return code === 0
+    },
+
+    async pause(pauses) {
+      const [keys, args] = [{ meta: backend.toKey('meta') }, { base: backend.toKey(''), paused: flag(pauses) }]
+      while ((await run(pauseQueueScript, keys, args)) === 1);
     },
   }
 }

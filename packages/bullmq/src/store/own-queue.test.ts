@@ -911,6 +911,105 @@ describe('the parent of a flow', () => {
   })
 })
 
+/** The jobs of a paused queue where older versions of BullMQ put them. */
+const pausedBefore =
+  (ids: readonly string[]) =>
+  async ({ queue, add, redis, keys }: Stage): Promise<void> => {
+    await add('j')
+    await queue.pause()
+    await redis.rpush(`${keys.base}paused`, ...ids)
+  }
+
+const many = Array.from({ length: 7_002 }, (_, i) => `${i}`)
+
+const pauses = (_: Job, { queue }: Stage): Promise<void> => queue.pause()
+const resumes = (_: Job, { queue }: Stage): Promise<void> => queue.resume()
+
+const PAUSES: Readonly<Record<string, Scenario>> = {
+  'a pause of a queue': { given: between(), call: pauses },
+  'a pause of a paused queue': {
+    async given(one) {
+      await one.add('j')
+      await one.queue.pause()
+    },
+    call: pauses,
+  },
+  'a pause of a queue with a marker': {
+    given: between(),
+    async call(_, { queue }) {
+      await queue.add('x', {}, { jobId: 'last' })
+      await queue.pause()
+    },
+  },
+  'a resumption of a queue in which jobs wait': {
+    async given(one) {
+      await between()(one)
+      await one.queue.pause()
+    },
+    call: resumes,
+  },
+  'a resumption of a queue in which only a job with a priority waits': {
+    async given(one) {
+      await one.add('j', { priority: 3 })
+      await one.queue.pause()
+    },
+    call: resumes,
+  },
+  'a resumption of a queue in which only a delayed job waits': {
+    async given(one) {
+      await one.add('j', { delay: 60_000 })
+      await one.queue.pause()
+    },
+    call: resumes,
+  },
+  'a resumption of a queue in which nothing waits': {
+    async given(one) {
+      await one.add('j')
+      await one.start('j')
+      await one.queue.pause()
+    },
+    call: resumes,
+  },
+  'a resumption of a queue that is not paused': { given: between(), call: resumes },
+  'a resumption of a queue with jobs of an older BullMQ': {
+    given: pausedBefore(['old', 'older']),
+    call: resumes,
+    isBroken: true,
+  },
+  'a resumption of a queue with many jobs of an older BullMQ': {
+    given: pausedBefore(many),
+    call: resumes,
+    isBroken: true,
+  },
+  'a resumption of a queue with nothing but jobs of an older BullMQ': {
+    async given(one) {
+      await pausedBefore(many)(one)
+      await one.start('j')
+    },
+    call: resumes,
+    isBroken: true,
+  },
+}
+
+describe('a team’s own Queue', () => {
+  it.each(Object.entries(PAUSES))('does with %s what it does in BullMQ', async (_, scenario) => {
+    await expectSame(scenario)
+  })
+
+  it('wakes a worker when it resumes tasks in lanes, and at the time at which a lane may start a task', async () => {
+    const { redis, keys, queue } = stage('bullpen')
+    await queue.pause()
+    const soon = Date.now() + 1_000
+    await redis.zadd(keys.laneTimes, soon, 'tenant')
+    await queue.resume()
+    expect(await redis.zrange(keys.marker, 0, '-1', 'WITHSCORES')).toEqual(['1', `${soon}`])
+    await queue.pause()
+    await redis.zadd(keys.lanes, 1, 'tenant')
+    await queue.resume()
+    expect(await redis.zrange(keys.marker, 0, '-1', 'WITHSCORES')).toEqual(['0', '0'])
+  })
+})
+
 const OLD = Date.now() - 60_000
 
 /** Two old jobs and a new one, in this order, `j` being the second one. */

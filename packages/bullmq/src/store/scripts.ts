@@ -9141,6 +9141,50 @@ return 0
 })
 
 /**
+ * Pauses or resumes a queue, in place of BullMQ's `pause`. Older versions of BullMQ add the jobs of a paused queue to the list `paused`.
+ * When the queue resumes, these start first.
+ */
+export const pauseQueueScript = luaScript<'meta', 'base' | 'paused', number>({
+  name: 'pause-queue',
+  keys: ['meta'],
+  args: ['base', 'paused'],
+  includes: INCLUDES,
+  lua: `#!lua flags=allow-oom
+local meta = KEYS[1]
+local base, paused = ARGV[1], ARGV[2]
+--- @include idle-queue
+local MOVED_AT_ONCE = 7000
+local function take_back_jobs()
+  local from, to = base .. 'paused', base .. 'wait'
+  if redis.call('EXISTS', from) == 0 or redis.call('RENAMENX', from, to) == 1 then
+    return false
+  end
+  local ids = redis.call('LRANGE', from, 0, MOVED_AT_ONCE - 1)
+  redis.call('RPUSH', to, unpack(ids))
+  redis.call('LTRIM', from, #ids, -1)
+  return redis.call('EXISTS', from) == 1
+end
+if paused == '1' then
+  redis.call('HSET', meta, 'paused', '1')
+  redis.call('DEL', base .. 'marker')
+  redis.call('XADD', base .. 'events', '*', 'event', 'paused')
+  return 0
+end
+if take_back_jobs() then
+  return 1
+end
+redis.call('HDEL', meta, 'paused')
+if redis.call('EXISTS', base .. 'wait', base .. 'prioritized', base .. 'lanes') > 0 then
+  redis.call('ZADD', base .. 'marker', '0', '0')
+else
+  wake_when_due()
+end
+redis.call('XADD', base .. 'events', '*', 'event', 'resumed')
+return 0
+`,
+})
+
+/**
  * Lets a delayed task start at once, in place of BullMQ's `promote`. A task that has waited for a place in quarantine keeps its turn
  * (includes/task-return.lua).
  */

@@ -62,6 +62,7 @@ export const REPLACED: readonly string[] = [
   'extendLocks',
   'moveToWaitingChildren',
   'removeChildDependency',
+  'pause',
   'releaseLock',
   'saveStacktrace',
 ]

@@ -14,17 +14,10 @@ const OTHER_COMMANDS = [
 
 const FINISHED = /^(["'])finishedOn\1$/
 
-/** Commands that could change a divided set, with the keys for which BullMQ uses them. None of these keys is a divided set. */
-const HARMLESS: Readonly<Record<string, readonly string[]>> = {
-  // The lists of waiting jobs, of which BullMQ once had two.
-  RENAME: ['KEYS[1]'],
-}
-
-/** The keys that BullMQ deletes on their own: locks, markers, counters, schedulers and deduplication keys. */
+/** The keys that BullMQ deletes on their own: schedulers and deduplication keys. */
 const SINGLE_DELETIONS = [
   'KEYS[1] .. ":" .. jobSchedulerId',
   'deduplicationKey',
-  'markerKey',
   'parentPrefix .. "de:" .. debounceId',
   'parentPrefix .. "de:" .. parentAttributes[2]',
   'prefixKey .. "dn:" .. deduplicationId',
@@ -69,7 +62,7 @@ const of = (command: WatchedCommand): Call[] => calls.filter((call) => literal(c
 const unique = (values: readonly (string | undefined)[]): unknown[] => [...new Set(values)].toSorted()
 
 it('every command of a composed script is one that the index watches or one that it does not need to watch', () => {
-  const known = new Set<string>([...WATCHED, ...OTHER_COMMANDS, ...Object.keys(HARMLESS)])
+  const known = new Set<string>([...WATCHED, ...OTHER_COMMANDS])
   const unknown = calls.filter(({ command }) => command !== 'pushCmd' && !known.has(literal(command) ?? command))
   expect(unknown).toEqual([])
 })
@@ -81,12 +74,6 @@ it('the only command that is held in a variable adds to a list', () => {
   ])
   const parameters = [...texts.matchAll(/addJobInTargetList\(\s*\w+,\s*\w+,\s*([^,]+),/g)].map(([, given]) => given)
   expect(unique(parameters)).toEqual(['pushCmd'])
-})
-
-it.each(Object.entries(HARMLESS))('%s is used for no divided set', (command, keys) => {
-  const found = calls.filter((call) => literal(call.command) === command)
-  expect(found.length).toBeGreaterThan(0)
-  expect(unique(found.map(({ args }) => args[0]))).toEqual(keys)
 })
 
 it('BullMQ names `redis.call` rcall, so that every watched command is replaced in the composed scripts', () => {
@@ -108,7 +95,6 @@ it('ZADD has a score and one member, and no options', () => {
 it('markerKey is always the marker, which gets one of two members', () => {
   const ofMarker = calls.filter(({ args }) => args[0] === 'markerKey')
   expect(unique(ofMarker.map(({ command, args }) => [literal(command), ...args.slice(1)].join(' ')))).toEqual([
-    'DEL',
     'ZADD 0 "0"',
     'ZADD nextTimestamp "1"',
   ])

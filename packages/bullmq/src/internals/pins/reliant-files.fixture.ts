@@ -66,7 +66,7 @@ const BY_SCRIPT: Readonly<Record<string, readonly string[]>> = {
   updateData: ['store/lua/change-data.lua', OWN],
   extendLock: ['locks/renew-locks.lua', OWN],
   extendLocks: ['locks/renew-locks.lua', OWN],
-  pause: ['fleet/apply-settings.lua'],
+  pause: ['store/lua/pause-queue.lua', OWN, 'fleet/apply-settings.lua'],
 }
 
 /** By class, or by class and method. */

@@ -7,10 +7,9 @@
 
 // A replacement is a function, because `$'` in a string would have a meaning of its own.
 
-/** How BullMQ's scripts add a job to `wait` or to `prioritized`, and look whether there are any, in the order of the functions below. */
+/** How BullMQ's scripts add a job to `wait` or to `prioritized`. */
 const PUSH = 'rcall(pushCmd, targetKey, jobId)'
 const PRIORITIZE = 'rcall("ZADD", prioritizedKey, score, jobId)'
-const COUNT = 'return waitCount + prioritizedCount'
 
 /**
  * Lua: the priority, and whether the task is the first one of its priority, in the score that BullMQ has given to it.
@@ -36,9 +35,7 @@ export function withLanes(text: string): string {
   if lane then include('lanes').enter_lane(lane, jobId, ${PRIORITY}, ${IS_FIRST})
   else ${PRIORITIZE} end`,
     )
-    .replaceAll(COUNT, `return waitCount + prioritizedCount + call('EXISTS', base .. 'lanes')`)
 }
-
 
 /** How BullMQ reads the first delayed job. */
 const FIRST_DELAYED = 'local result = rcall("ZRANGE", delayedKey, 0, 0, "WITHSCORES")'
