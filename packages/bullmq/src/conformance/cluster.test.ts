@@ -122,6 +122,19 @@ it("a team's own Queue adds and changes its jobs on the cluster", async () => {
   expect(await queue.clean(0, 10, 'failed')).toEqual(['retried'])
   await client.hset(queue.toKey('orphan'), 'name', 'x')
   expect(await queue.removeOrphanedJobs()).toBe(1)
+  const hourly = { every: 3_600_000 }
+  const next = await queue.upsertJobScheduler('s', hourly)
+  const schedulers = await queue.jobScheduler
+  const after = await schedulers.upsertJobScheduler(
+    's',
+    hourly,
+    's',
+    {},
+    {},
+    { override: false, producerId: next?.id ?? '' },
+  )
+  expect(await after?.getState()).toBe('delayed')
+  expect(await queue.removeJobScheduler('s')).toBe(true)
   await queue.pause()
   await queue.resume()
   expect(await queue.isPaused()).toBe(false)

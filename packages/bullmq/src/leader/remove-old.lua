@@ -1,6 +1,6 @@
 #!lua flags=allow-oom
 -- Removes ended tasks whose retention is over. Every eighth end of an attempt also removes old tasks with the same status (ENDS_PER_REMOVAL
--- in composed-scripts.ts), so this script only has to remove tasks while few attempts end, and tasks that ended without an attempt.
+-- in store/moves.ts), so this script only has to remove tasks while few attempts end, and tasks that ended without an attempt.
 --
 -- KEYS[1]  leader     the highest fencing number of the queue's leaders
 -- ARGV[1]  fencing    the leader's fencing number

@@ -1,5 +1,5 @@
-// All Lua scripts: those of the .lua files, and those of BullMQ that are composed or run with a first line of ours.
-import { COMPOSED, FLAGGED } from '../internals/composition/composed-scripts.ts'
+// All Lua scripts: those of the .lua files, and those of BullMQ that run with a first line of ours.
+import { FLAGGED } from '../internals/composition/bullmq-scripts.ts'
 import * as luaFiles from '../store/scripts.ts'
 
 interface Declared {
@@ -12,7 +12,7 @@ export const ownScripts: readonly Declared[] = Object.values<unknown>(luaFiles).
 
 /** The text of each script by its name. */
 export const scripts: ReadonlyMap<string, string> = new Map(
-  [...ownScripts, ...COMPOSED.values(), ...FLAGGED.values()].map(({ name, lua }) => [name, lua]),
+  [...ownScripts, ...FLAGGED.values()].map(({ name, lua }) => [name, lua]),
 )
 
 function isScript(value: unknown): value is Declared {

@@ -1,6 +1,6 @@
 // Every script declares itself to Redis: with `#!lua`, so that a cluster refuses a second hash slot, and with the flags of its kind.
 import { expect, it } from 'vitest'
-import { bullmqScripts, COMPOSED, FLAGGED, REPLACED } from '../internals/composition/composed-scripts.ts'
+import { bullmqScripts, FLAGGED, REPLACED } from '../internals/composition/bullmq-scripts.ts'
 import { ownScripts, scripts } from './all-scripts.fixture.ts'
 
 function namesWith(firstLine: string): string[] {
@@ -14,7 +14,7 @@ it('every script, also each one of BullMQ that writes, begins with #!lua', () =>
 
 it('only a script that adds something new is refused by a full Redis', () => {
   expect(namesWith('#!lua').toSorted()).toEqual([
-    ...['add', 'add-job', 'add-jobs', 'add-members', 'addJobScheduler', 'addLog'],
+    ...['add', 'add-job', 'add-jobs', 'add-members', 'add-scheduler', 'addLog'],
     'claim-namespace',
     'create-group',
     'emit-items',
@@ -45,9 +45,8 @@ it('every script that fetches, ends, requeues, renews or cancels runs in a full 
 })
 
 it('BullMQ’s scripts that run as they are, without flags, only read', () => {
-  const changed = (name: string) => COMPOSED.has(name) || FLAGGED.has(name)
   const unsent = (name: string) => REPLACED.includes(name) || name.startsWith('relay')
-  const plain = bullmqScripts().filter(({ name }) => !changed(name) && !unsent(name))
+  const plain = bullmqScripts().filter(({ name }) => !FLAGGED.has(name) && !unsent(name))
   expect(plain.map(({ name }) => name).toSorted()).toEqual([
     ...[
       'getCounts',

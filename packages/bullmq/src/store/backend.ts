@@ -1,5 +1,5 @@
-// BullMQ's backend over Bullpen's own scripts: the methods with which a team's own Queue or FlowProducer adds jobs, those with which
-// a Queue and its jobs change tasks, and those with which a team's own Worker renews its locks and looks for lost tasks.
+// BullMQ's backend over Bullpen's own scripts: the methods with which a team's own Queue or FlowProducer adds jobs and job schedulers,
+// those with which a Queue and its jobs change tasks, and those with which a team's own Worker renews its locks and looks for lost tasks.
 //
 // Each method runs one script, and returns or throws what BullMQ's own method would. `composeBackend`
 // (../internals/composition/backend.ts) puts them in place of BullMQ's. Their scripts use Redis's clock.
@@ -8,11 +8,12 @@ import type { Cluster, Redis } from 'ioredis'
 import { RESERVED_IDS } from '../keys.ts'
 import { type Lock, renewLocks } from '../locks/renewal.ts'
 import { runScriptOnClient, type ScriptRunner } from '../scripts/script.ts'
-import { ownJobArguments } from './own-job.ts'
+import { ownJobArguments, stored, storedOptions } from './own-job.ts'
 import { recoverLostTasks } from './recover.ts'
 import {
   addJobScript,
   addJobsScript,
+  addSchedulerScript,
   changeDataScript,
   changeDelayScript,
   changePriorityScript,
@@ -24,13 +25,20 @@ import {
   removeChildDependencyScript,
   removeJobScript,
   removeOrphansScript,
+  removeSchedulerScript,
   removeUnprocessedChildrenScript,
   retryEndedScript,
   returnJobsScript,
+  updateSchedulerScript,
   waitForChildrenScript,
 } from './scripts.ts'
 
 type AddMethods = Pick<RedisQueueBackend, 'addJob' | 'addJobs' | 'addFlow' | 'addJobToTransaction'>
+
+type SchedulerMethods = Pick<
+  RedisQueueBackend,
+  'addJobScheduler' | 'updateJobSchedulerNextMillis' | 'removeJobScheduler'
+>
 
 type TaskMethods = Pick<
   RedisQueueBackend,
@@ -112,6 +120,31 @@ export function addMethods(backend: RedisQueueBackend): AddMethods {
       const jobs = entries.map(({ jobData: job, ...entry }) => ownJobArguments(keyOf(entry, ''), { job, ...entry }))
       const replies = await run(addJobsScript, { any: keyOf(first, 'wait') }, { isFlow: '1' }, jobs.flat())
       return replies.map((reply) => [null, reply])
+    },
+  }
+}
+
+/** Returns the methods that add, change and remove job schedulers. */
+export function schedulerMethods(backend: RedisQueueBackend): SchedulerMethods {
+  const run = runnerOf(backend)
+  const [keys, base] = [{ schedulers: backend.toKey('repeat') }, backend.toKey('')]
+
+  return {
+    async addJobScheduler(scheduler, time: number | undefined, data, templateOptions, given, ofJob) {
+      const [template, options] = [storedOptions(templateOptions), storedOptions(ofJob)]
+      const args = { base, scheduler, time: time ?? '', settings: stored(given), data, template, options }
+      const reply = await run(addSchedulerScript, keys, args)
+      if (typeof reply === 'number') throw backend.finishedErrors({ code: reply, command: 'addJobScheduler' })
+      return reply
+    },
+
+    async updateJobSchedulerNextMillis(scheduler, time: number | undefined, _, ofJob, producer = '') {
+      const args = { base, scheduler, time: time ?? '', options: storedOptions(ofJob), producer }
+      return run(updateSchedulerScript, keys, args)
+    },
+
+    async removeJobScheduler(scheduler) {
+      return run(removeSchedulerScript, keys, { base, scheduler })
     },
   }
 }

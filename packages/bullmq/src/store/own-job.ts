@@ -35,17 +35,17 @@ export function ownJobArguments(base: string, { job, jobId, parentKeyOpts = {} }
   }
   add('siblings', parentKeyOpts.parentDependenciesKey)
   const more = [`${fields.length / 2}`, ...fields]
-  return [base, jobId ?? '', job.name, job.data, stored(shortened(job.opts)), `${job.timestamp}`, ...more]
+  return [base, jobId ?? '', job.name, job.data, storedOptions(job.opts), `${job.timestamp}`, ...more]
 }
 
-/** Returns the options under the names with which BullMQ stores them. */
-function shortened({ telemetry, ...opts }: JobsOptions): object {
+/** Returns the options as BullMQ stores them, which has shorter names for some of them. */
+export function storedOptions({ telemetry, ...opts }: JobsOptions): string {
   const names: Readonly<Record<string, string>> = optsEncodeMap
   const renamed = Object.entries(opts).map(([name, value]) => [names[name] ?? name, value] as const)
-  return { ...Object.fromEntries(renamed), tm: telemetry?.metadata, omc: telemetry?.omitContext }
+  return stored({ ...Object.fromEntries(renamed), tm: telemetry?.metadata, omc: telemetry?.omitContext })
 }
 
 /** As in BullMQ, what is null is not stored. */
-function stored(value: object): string {
+export function stored(value: object): string {
   return JSON.stringify(value, (_, each: unknown) => each ?? undefined)
 }

@@ -14,17 +14,21 @@ interface Options {
   readonly ignoredFields?: readonly string[]
   /** How an event is shown, or undefined to leave it out. By default, all of its fields are. */
   readonly event?: (event: string, fields: readonly string[]) => string | undefined
+  /** The number that is shown for a time, a score or an id that varies. By default, it is 0. */
+  readonly varying?: (text: string) => number
 }
 
 export async function stateOf(
   { namespace, redis }: { readonly namespace: string; readonly redis: Redis },
   options: Options,
 ): Promise<Record<string, unknown>> {
+  const { varying = () => 0 } = options
   const found: Record<string, unknown> = {}
+  const shown = (text: string): string =>
+    text.replaceAll(namespace, 'ns').replaceAll(VARYING, (each) => `${varying(each)}`)
   for (const key of (await redis.keys(`*${namespace}*`)).filter((each) => !options.ignores(each))) {
     const value = await storedIn(redis, key, options)
-    const text = JSON.stringify([value, (await redis.pttl(key)) > 0]).replaceAll(namespace, 'ns')
-    found[key.replace(namespace, 'ns')] = JSON.parse(text.replaceAll(VARYING, '0'))
+    found[shown(key)] = JSON.parse(shown(JSON.stringify([value, (await redis.pttl(key)) > 0])))
   }
   return found
 }

@@ -3989,6 +3989,43 @@ local function write_schedule()
   end
 end
 `,
+  scheduler: `--- @include own-job
+local function planned_id(scheduler, time)
+  return 'repeat:' .. scheduler .. ':' .. whole(time)
+end
+local function next_time(last, every, now, offset, starts_at)
+  local aligned = math.floor(now / every) * every + offset
+  if aligned <= now then
+    aligned = aligned + every
+  end
+  local time
+  if last then
+    time = last + every < now and aligned or last + every
+  elseif starts_at then
+    time = math.max(starts_at, now)
+  else
+    time = offset > 0 and aligned or now
+  end
+  return math.floor(time), math.floor(offset ~= 0 and offset or time % every)
+end
+local function add_planned(scheduler, time, now, job)
+  local id, options, delay = planned_id(scheduler, time), job.options, math.max(time - now, 0)
+  options.jobId, options.delay = id, delay
+  redis.call('INCR', base .. 'id')
+  add_own_job(base, id, {
+    name = job.name,
+    data = job.data,
+    options = cjson.encode(options),
+    at = whole(now),
+    delay = delay,
+    priority = options.priority or 0,
+    lifo = options.lifo,
+    deduplication = options.de,
+    repeatKey = scheduler,
+  })
+  return delay
+end
+`,
   'start-rate': `local function limited_ms(max)
   local limiter = base .. 'limiter'
   if max > tonumber(redis.call('GET', limiter) or '0') then
@@ -7175,7 +7212,7 @@ return 1
 
 /**
  * Removes ended tasks whose retention is over. Every eighth end of an attempt also removes old tasks with the same status (ENDS_PER_REMOVAL
- * in composed-scripts.ts), so this script only has to remove tasks while few attempts end, and tasks that ended without an attempt.
+ * in store/moves.ts), so this script only has to remove tasks while few attempts end, and tasks that ended without an attempt.
  */
 export const removeOldScript = luaScript<'leader', 'fencing' | 'now' | 'retention' | 'base' | 'limit', number>({
   name: 'remove-old',
@@ -8660,6 +8697,107 @@ return replies
 })
 
 /**
+ * Adds a job scheduler with its next job, or changes one, in place of BullMQ's `addJobScheduler`. The next job of a changed scheduler
+ * replaces the one that is waiting.
+ */
+export const addSchedulerScript = luaScript<
+  'schedulers',
+  'base' | 'scheduler' | 'time' | 'settings' | 'data' | 'template' | 'options',
+  [id: string, delayMs: number] | number
+>({
+  name: 'add-scheduler',
+  keys: ['schedulers'],
+  args: ['base', 'scheduler', 'time', 'settings', 'data', 'template', 'options'],
+  includes: INCLUDES,
+  lua: `#!lua
+local schedulers = KEYS[1]
+local base, scheduler, time, settings = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
+local data, template, options = ARGV[5], ARGV[6], ARGV[7]
+--- @include time
+--- @include job-removal
+--- @include waiting-task
+--- @include scheduler
+local MAX_TIMES = 33
+local STORED = { 'tz', 'limit', 'pattern', 'startDate', 'endDate', 'every', 'offset' }
+local hash, now = schedulers .. ':' .. scheduler, millis()
+local set, job = cjson.decode(settings), { data = data, options = cjson.decode(options) }
+local every, last = set.every, tonumber(redis.call('ZSCORE', schedulers, scheduler))
+local current = last and planned_id(scheduler, last)
+job.name = set.name
+local function waits(id)
+  return redis.call('EXISTS', base .. id) == 1
+    and (
+      redis.call('ZSCORE', base .. 'delayed', id)
+      or redis.call('ZSCORE', base .. 'prioritized', id)
+      or redis.call('LPOS', base .. 'wait', id)
+    )
+end
+local replaces = current and waits(current)
+local function is_free(id)
+  return replaces and id == current or redis.call('EXISTS', base .. id) == 0
+end
+local function plan_by_interval()
+  local is_changed = last and tonumber(redis.call('HGET', hash, 'every')) ~= every
+  local of_job = job.options['repeat'] or {}
+  local offset = set.offset or of_job.offset or 0
+  local planned, found_offset = next_time(not is_changed and last or nil, every, now, offset, set.startDate)
+  if replaces and not is_changed then
+    return last
+  end
+  set.offset = not replaces and found_offset or set.offset
+  for _ = 1, MAX_TIMES do
+    if is_free(planned_id(scheduler, planned)) then
+      return planned
+    end
+    planned = planned + every
+  end
+  return nil
+end
+local function may_replace(id)
+  return replaces and (redis.call('ZSCORE', base .. 'completed', id) or redis.call('ZSCORE', base .. 'failed', id))
+end
+local function store_scheduler(planned)
+  local iterations, offset = unpack(redis.call('HMGET', hash, 'ic', 'offset'))
+  set.offset = set.offset or offset
+  local fields = { 'name', set.name, 'ic', iterations or '1' }
+  for _, name in ipairs(STORED) do
+    append_given(fields, name, set[name])
+  end
+  append_given(fields, 'opts', template ~= '{}' and template)
+  append_given(fields, 'data', data ~= '{}' and data)
+  redis.call('ZADD', schedulers, whole(planned), scheduler)
+  redis.call('DEL', hash)
+  redis.call('HSET', hash, unpack(fields))
+end
+local planned = tonumber(time)
+if every then
+  planned = plan_by_interval()
+  if not planned then
+    return -11
+  end
+else
+  set.offset = set.offset or not replaces and 0 or nil
+end
+local id = planned_id(scheduler, planned)
+local is_taken = not is_free(id)
+if is_taken and not may_replace(id) then
+  return -10
+end
+if replaces then
+  take_out(current)
+  delete_in_bulk(current)
+end
+if is_taken then
+  leave_set(base, 'completed', id)
+  leave_set(base, 'failed', id)
+  delete_in_bulk(id)
+end
+store_scheduler(planned)
+return { id, add_planned(scheduler, planned, now, job) }
+`,
+})
+
+/**
  * Adds tasks to one queue.
  */
 export const addScript = luaScript<'any', 'base' | 'isAll' | 'length', AddReply[]>({
@@ -9402,6 +9540,34 @@ return removed
 })
 
 /**
+ * Removes a job scheduler, and its next job if that is delayed, in place of BullMQ's `removeJobScheduler`.
+ */
+export const removeSchedulerScript = luaScript<'schedulers', 'base' | 'scheduler', number>({
+  name: 'remove-scheduler',
+  keys: ['schedulers'],
+  args: ['base', 'scheduler'],
+  includes: INCLUDES,
+  lua: `#!lua flags=allow-oom
+local schedulers = KEYS[1]
+local base, scheduler = ARGV[1], ARGV[2]
+--- @include queue-meta
+--- @include job-removal
+local next_at = redis.call('ZSCORE', schedulers, scheduler)
+if not next_at then
+  return 1
+end
+local id = 'repeat:' .. scheduler .. ':' .. next_at
+if leave_set(base, 'delayed', id) then
+  delete_in_bulk(id)
+  add_bullmq_event('removed', id, 'prev', 'delayed')
+end
+redis.call('ZREM', schedulers, scheduler)
+redis.call('DEL', schedulers .. ':' .. scheduler)
+return 0
+`,
+})
+
+/**
  * Removes the children of a job, and theirs, that no worker has and that have not ended, in place of BullMQ's `removeUnprocessedChildren`.
  */
 export const removeUnprocessedChildrenScript = luaScript<'job', 'base', void>({
@@ -9509,6 +9675,46 @@ while moved < most do
   write_waiting()
 end
 return moved > 0 and moved == most and 1 or 0
+`,
+})
+
+/**
+ * Adds the next job of a job scheduler when its last one starts, in place of BullMQ's `updateJobScheduler`.
+ */
+export const updateSchedulerScript = luaScript<
+  'schedulers',
+  'base' | 'scheduler' | 'time' | 'options' | 'producer',
+  string | null
+>({
+  name: 'update-scheduler',
+  keys: ['schedulers'],
+  args: ['base', 'scheduler', 'time', 'options', 'producer'],
+  includes: INCLUDES,
+  lua: `#!lua flags=allow-oom
+local schedulers = KEYS[1]
+local base, scheduler, time, options, producer = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
+--- @include time
+--- @include scheduler
+local last = tonumber(redis.call('ZSCORE', schedulers, scheduler))
+if not last or producer ~= planned_id(scheduler, last) then
+  return false
+end
+local hash, now, given = schedulers .. ':' .. scheduler, millis(), cjson.decode(options)
+local name, data, every, offset = unpack(redis.call('HMGET', hash, 'name', 'data', 'every', 'offset'))
+local of_job, planned = given['repeat'] or {}, tonumber(time)
+every = tonumber(every or of_job.every)
+if every then
+  planned = next_time(last, every, now, tonumber(offset or of_job.offset or 0))
+end
+local id = planned_id(scheduler, planned)
+if redis.call('EXISTS', base .. id) == 1 then
+  add_own_event(base, 'duplicated', id)
+  return false
+end
+redis.call('ZADD', schedulers, whole(planned), scheduler)
+redis.call('HINCRBY', hash, 'ic', '1')
+add_planned(scheduler, planned, now, { name = name, data = data or '{}', options = given })
+return id
 `,
 })
 

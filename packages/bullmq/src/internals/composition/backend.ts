@@ -1,15 +1,15 @@
-// BullMQ's backend for Redis, with the composed scripts in place of BullMQ's own, and with Redis's clock.
+// BullMQ's backend for Redis, composed with Bullpen's scripts and with Redis's clock.
 //
 // Bullpen's Queues and Workers get the backend through a public option of BullMQ, `backendFactory`. A team's own Worker already
-// has a backend, which `attach` (../../attach.ts) composes. Both use `composeBackend`, which replaces two of the backend's methods, and
-// those whose scripts are Bullpen's own (../../store/moves.ts, ../../store/backend.ts).
+// has a backend, which `attach` (../../attach.ts) composes. Both use `composeBackend`, which replaces the methods whose scripts are
+// Bullpen's own (../../store/moves.ts, ../../store/backend.ts), and two others.
 import type { Candidates, Retention } from '@bullpen/engine/internal'
 import { type BackendFactory, createRedisBackend, type RedisClient, type RedisQueueBackend } from 'bullmq'
 import type { Commander } from '../../scripts/script.ts'
 import type { AttemptEnd, PendingEnds } from '../../store/attempt-end.ts'
-import { addMethods, lockMethods, PIPELINED, taskMethods } from '../../store/backend.ts'
+import { addMethods, lockMethods, PIPELINED, schedulerMethods, taskMethods } from '../../store/backend.ts'
 import { replaceMoves } from '../../store/moves.ts'
-import { COMPOSED, FLAGGED } from './composed-scripts.ts'
+import { FLAGGED } from './bullmq-scripts.ts'
 
 export interface ComposeOptions {
   /** Returns the time in ms since 1970, by the clock that all of the queue's processes share. */
@@ -65,7 +65,7 @@ export function preparesFetches(backend: object): boolean {
   return composed.get(backend)?.prepare !== undefined
 }
 
-/** Returns whether this backend's scripts are composed. */
+/** Returns whether this backend runs Bullpen's scripts. */
 export function isComposed(backend: object): boolean {
   return composed.has(backend)
 }
@@ -84,7 +84,7 @@ export function backendFactory(options: ComposeOptions): BackendFactory<RedisQue
     composeBackend(createRedisBackend(name, queueOptions, connections), options)
 }
 
-/** Replaces a backend's scripts with the composed ones. A backend that is already composed is returned unchanged. */
+/** Lets a backend run Bullpen's scripts. A backend that already does is returned unchanged. */
 export function composeBackend(
   backend: RedisQueueBackend,
   { now, retention = NO_LIMITS, commands, candidates, onWoken }: ComposeOptions,
@@ -92,13 +92,18 @@ export function composeBackend(
   if (composed.has(backend)) return backend
   const state: Composed = { pending: new Map(), prepare: undefined }
   composed.set(backend, state)
-  Object.assign(backend, addMethods(backend), taskMethods(backend), lockMethods(backend, now))
+  Object.assign(
+    backend,
+    addMethods(backend),
+    schedulerMethods(backend),
+    taskMethods(backend),
+    lockMethods(backend, now),
+  )
   const forQueue = backend.forQueue.bind(backend)
   // The jobs that a FlowProducer returns change through such a backend. Its class is that of this one.
   backend.forQueue = (...queue) => composeBackend(forQueue(...queue) as RedisQueueBackend, { now, retention })
   // If the connection fails, BullMQ reports the error.
   backend.connection.client.then(defineScripts, () => {})
-  const base = backend.toKey('')
   // BullMQ computes how long to wait for the next delayed job with the machine's clock, but the job is due by Redis's.
   const toMachine = (time: number): number => (time > 0 ? time + (Date.now() - now()) : time)
   const exec = backend.execCommand.bind(backend)
@@ -113,11 +118,7 @@ export function composeBackend(
 
   backend.execCommand = (client, name, args: unknown[]) => {
     const flagged = FLAGGED.get(name)
-    if (flagged !== undefined) return client.runCommand(flagged.name, args)
-    const script = COMPOSED.get(name)
-    if (script === undefined) return exec(client, name, args)
-    args.push(base)
-    return client.runCommand(script.name, args)
+    return flagged === undefined ? exec(client, name, args) : client.runCommand(flagged.name, args)
   }
   const waitInBlocks = async (seconds: number) => {
     const blocks = Math.ceil(seconds / BLOCK_SECONDS)
@@ -164,6 +165,6 @@ const clientsWithScripts = new WeakSet<object>()
 function defineScripts(client: RedisClient): void {
   if (clientsWithScripts.has(client)) return
   clientsWithScripts.add(client)
-  const scripts = [...COMPOSED.values(), ...FLAGGED.values(), ...PIPELINED]
+  const scripts = [...FLAGGED.values(), ...PIPELINED]
   for (const { name, numberOfKeys, lua } of scripts) client.defineCommand(name, { numberOfKeys, lua })
 }

@@ -72,27 +72,6 @@ describe('a backend', () => {
     ])
   })
 
-  it('builds an array of arguments for each script, which the receiver may change', async () => {
-    const { queue, createWorker } = await plainBullmq()
-    const backend = backendOf(createWorker(async () => {}))
-    const given: unknown[][] = []
-    backend.execCommand = (_client: RedisClient, _name: string, args: unknown[]) => {
-      given.push([...args])
-      args.length = 0
-      return Promise.resolve(0)
-    }
-    const job = await queue.add('x', {})
-    for (let i = 0; i < 2; i++) {
-      await backend.moveToActive('token', 'w')
-      await backend.moveToFailed(job, 'x', false, 'token', false)
-      await backend.moveToDelayed('id', 1, 1, 'token')
-      await backend.moveJobFromActiveToWait('id', 'token')
-      await backend.moveStalledJobsToWait()
-    }
-    const withoutTimes = given.map((args) => args.map((arg) => (typeof arg === 'number' ? 0 : arg)))
-    expect(withoutTimes.slice(5)).toEqual(withoutTimes.slice(0, 5))
-  })
-
   it('has a connection whose client defines commands, also for the transactions that it begins', async () => {
     const { queue } = await plainBullmq()
     const client = await backendOf(queue).connection.client

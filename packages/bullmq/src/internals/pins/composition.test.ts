@@ -1,12 +1,10 @@
-// BullMQ's scripts can run inside Bullpen's: where their texts are, and what they answer. How they write to Redis is pinned in
-// ../composition/watched-commands.test.ts.
+// BullMQ's scripts: where their texts are, what those that run write, and what they answer.
 import { ErrorCode } from 'bullmq'
-import { Redis } from 'ioredis'
-import { describe, expect, inject, it, onTestFinished } from 'vitest'
-import { bullmqScripts, COMPOSED, FLAGGED, REPLACED } from '../composition/composed-scripts.ts'
+import { describe, expect, it } from 'vitest'
+import { bullmqScripts, FLAGGED, REPLACED } from '../composition/bullmq-scripts.ts'
 
 const runAsTheyAre = bullmqScripts().filter(
-  ({ name }) => !COMPOSED.has(name) && !FLAGGED.has(name) && !REPLACED.includes(name) && !name.startsWith('relay'),
+  ({ name }) => !FLAGGED.has(name) && !REPLACED.includes(name) && !name.startsWith('relay'),
 )
 
 /** The commands that a script names. */
@@ -20,7 +18,7 @@ describe("BullMQ's scripts", () => {
     for (const script of bullmqScripts()) {
       expect(script).toEqual({ name: expect.any(String), keys: expect.any(Number), content: expect.any(String) })
     }
-    expect([...COMPOSED.keys()]).toEqual(expect.arrayContaining(['addJobScheduler']))
+    expect(bullmqScripts().map(({ name }) => name)).toEqual(expect.arrayContaining([...REPLACED, ...FLAGGED.keys()]))
   })
 
   it.each(runAsTheyAre)('$name, which runs as it is, moves and deletes no job', ({ name, content }) => {
@@ -66,15 +64,8 @@ describe("BullMQ's scripts", () => {
       JobPendingChildren: -4,
       JobLockMismatch: -6,
       JobHasFailedChildren: -9,
+      SchedulerJobIdCollision: -10,
+      SchedulerJobSlotsBusy: -11,
     })
   })
-})
-
-it('Redis lets a script change ARGV', async () => {
-  const redis = new Redis(inject('redisUrl'))
-  onTestFinished(() => redis.disconnect())
-  const lua = `#!lua
-local base = table.remove(ARGV)
-return { #ARGV, ARGV[1], base }`
-  expect(await redis.eval(lua, 0, 'first', 'last')).toEqual([1, 'first', 'last'])
 })

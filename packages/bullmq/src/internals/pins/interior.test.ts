@@ -3,7 +3,7 @@ import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync, symlinkSync, wri
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { COMPOSED, FLAGGED } from '../composition/composed-scripts.ts'
+import { FLAGGED } from '../composition/bullmq-scripts.ts'
 import { differences, type PinnedInterior, pinned } from './compare.fixture.ts'
 import { installedBullmq, readInterior } from './interior.fixture.ts'
 import { PINNED } from './pinned-table.fixture.ts'
@@ -20,7 +20,7 @@ describe('the installed BullMQ', () => {
   })
 
   it('has a pinned text for every script that runs and writes, and pinned arguments for every one that BullMQ sends', async () => {
-    const names = [...COMPOSED.keys(), ...FLAGGED.keys()]
+    const names = [...FLAGGED.keys()]
     expect(Object.keys(PINNED.scripts)).toEqual(expect.arrayContaining(names))
     const sent = new Set(Object.keys(PINNED.arguments).map((label) => label.split(' ')[0]))
     // A job that gives its deduplication id back sends this one, which the table leaves out.
@@ -90,7 +90,7 @@ describe('in a copy of BullMQ', () => {
     edit(join(copy, 'dist/cjs/classes/worker.js'), '// We must await here', '// We have to await here')
     expect(messages(PINNED, pinned(await readInterior(copy)))).toEqual([
       "BullMQ's script promote no longer exists; look at store/lua/promote-task.lua, store/backend.ts",
-      'BullMQ has a new script, advance; decide in internals/composition/composed-scripts.ts whether it is composed',
+      'BullMQ has a new script, advance; decide in internals/composition/bullmq-scripts.ts whether it may run',
       'the text of Worker.run has changed; look at internals/worker/consumer-worker.ts, consumer.ts, plain-processor.ts',
     ])
   })

@@ -1,20 +1,19 @@
 // Which files of Bullpen rely on a script or a method of BullMQ. Paths are relative to packages/bullmq/src.
 
-import { COMPOSED as COMPOSED_SCRIPTS, REPLACED } from '../composition/composed-scripts.ts'
+import { REPLACED } from '../composition/bullmq-scripts.ts'
 
-const COMPOSED = 'internals/composition/composed-scripts.ts'
-const INDEX = 'internals/status/status-index.ts'
+const SCRIPTS = 'internals/composition/bullmq-scripts.ts'
 const BACKEND = 'internals/composition/backend.ts'
 const CONSUMER = 'internals/worker/consumer-worker.ts'
 const MOVES = 'store/moves.ts'
 const OWN = 'store/backend.ts'
 const REMOVAL = 'store/lua/includes/job-removal.lua'
-const TURNS = 'internals/turns/turn-steps.ts'
 const OWN_ADDS = [
   OWN,
   'store/own-job.ts',
   ...['own-adds', 'own-job', 'existing-job', 'deduplicate'].map((name) => `store/lua/includes/${name}.lua`),
 ]
+const SCHEDULERS = ['store/lua/includes/scheduler.lua', 'store/lua/includes/own-job.lua', 'store/own-job.ts', OWN]
 /** The scripts of ours in place of BullMQ's, and what they include. */
 const END_AND_START = [
   'end-and-start',
@@ -25,7 +24,7 @@ const END_AND_START = [
   'includes/waiting-place',
 ].map((name) => `store/lua/${name}.lua`)
 
-/** Scripts in addition to what holds for all of them: the status index follows each script that writes. */
+/** Scripts that Bullpen's own replace. The others matter only if they add, move or delete jobs. */
 const BY_SCRIPT: Readonly<Record<string, readonly string[]>> = {
   addStandardJob: OWN_ADDS,
   addDelayedJob: [...OWN_ADDS, 'internals/status/places.ts'],
@@ -55,6 +54,9 @@ const BY_SCRIPT: Readonly<Record<string, readonly string[]>> = {
   changeDelay: ['store/lua/change-delay.lua', OWN],
   moveJobsToWait: ['store/lua/return-jobs.lua', 'store/lua/includes/return-ended.lua', OWN],
   changePriority: ['store/lua/change-priority.lua', OWN],
+  addJobScheduler: ['store/lua/add-scheduler.lua', ...SCHEDULERS],
+  updateJobScheduler: ['store/lua/update-scheduler.lua', ...SCHEDULERS],
+  removeJobScheduler: ['store/lua/remove-scheduler.lua', REMOVAL, OWN],
   moveToWaitingChildren: ['store/lua/wait-for-children.lua', OWN],
   removeChildDependency: ['store/lua/remove-child-dependency.lua', 'store/lua/includes/remove-ended.lua', OWN],
   removeJob: ['store/lua/remove-job.lua', REMOVAL, OWN],
@@ -93,13 +95,10 @@ const BY_METHOD: Readonly<Record<string, readonly string[]>> = {
 export const RELIANT_FILES: ReadonlySet<string> = new Set([
   ...Object.values(BY_SCRIPT).flat(),
   ...Object.values(BY_METHOD).flat(),
-  INDEX,
+  SCRIPTS,
 ])
 
-/**
- * `name` is a script, or a method with its class. A script that is not composed matters only if it moves or deletes jobs, and the
- * list of the composed scripts assumes that it does not.
- */
+/** `name` is a script, or a method with its class. */
 export function reliantFiles(kind: 'script' | 'method', name: string): readonly string[] {
   if (kind === 'script') return BY_SCRIPT[name] === undefined ? others(name) : [...BY_SCRIPT[name], ...others(name)]
   const [owner = ''] = name.split('.')
@@ -108,5 +107,5 @@ export function reliantFiles(kind: 'script' | 'method', name: string): readonly 
 
 function others(script: string): readonly string[] {
   if (REPLACED.includes(script)) return []
-  return COMPOSED_SCRIPTS.has(script) ? [INDEX] : [COMPOSED]
+  return [SCRIPTS]
 }

@@ -6,8 +6,8 @@
 // 1. Give it a key in ../../keys.ts and an entry here, with the status `waiting` and `waits`. Its tasks are then counted and listed.
 // 2. Name it in the scripts that read several places in one step, which places.test.ts lists, and take its tasks out in
 //    ../../store/lua/includes/waiting-task.lua, so that they are cancelled and expired.
-// 3. Fill it from the steps around BullMQ's adds, and empty it where a task is fetched (../composition/composed-scripts.ts). A
-//    task must be in exactly one place when the script ends.
+// 3. Fill it where tasks are placed (../../store/lua/includes/waiting-place.lua), and empty it where a task is fetched
+//    (../../store/lua/includes/next-task.lua). A task must be in exactly one place when the script ends.
 // 4. Give it a position in the order in which a cancel by filter looks for tasks (../../cancel/bulk-canceller.ts). A task that moves
 //    during the scan must move on to a place that is visited later.
 // 5. Add an event with the task's id to the event stream whenever a task moves there, or to another position in a sorted set. A

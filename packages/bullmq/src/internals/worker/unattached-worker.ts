@@ -1,4 +1,4 @@
-// Refuses to run jobs for a Worker that lacks the composed scripts, because those tasks would end up with the wrong status, or that was
+// Refuses to run jobs for a Worker that lacks Bullpen's scripts, because those tasks would end up with the wrong status, or that was
 // attached without the catalogue whose limits its queue has, because nothing would be limited.
 //
 // A processor cannot inspect its Worker until the first job arrives, so that job has already been fetched. It is put back at the
@@ -36,7 +36,7 @@ export async function refuse(job: Job, token: string, reason: (queue: string) =>
 }
 
 /**
- * Returns the job to its queue through a second backend that shares the Worker's connection. The composed scripts are not installed
+ * Returns the job to its queue through a second backend that shares the Worker's connection. Bullpen's scripts are not installed
  * on the Worker's own backend, because the Worker would then be treated as attached.
  */
 async function release(job: Job, token: string): Promise<void> {

@@ -5,9 +5,8 @@
 -- leave_fingerprint(home, id, stored)        removes a task from the index. `stored` is the task's field `fingerprint`, if it has one
 --
 -- The script that ends a task as dead also adds the task to the sorted set of its fingerprint, and stores the fingerprint, the state and
--- the code in the task's field `fingerprint`. A task that leaves the failed set also leaves that sorted set (failed-set.lua). In BullMQ's
--- scripts, the status index sees to this: it watches the commands that remove or delete tasks (internals/status/status-index.ts). Counting
--- by fingerprint therefore only reads the sizes of the sets. A completed task has no fingerprint.
+-- the code in the task's field `fingerprint`. A task that leaves the failed set also leaves that sorted set (failed-set.lua), so counting
+-- by fingerprint only reads the sizes of the sets. A completed task has no fingerprint.
 --
 -- A fingerprint is forgotten when its last task has left. A queue keeps a limited number of fingerprints apart, the engine's
 -- MAX_FINGERPRINTS. Tasks with any other kind of error then share the fingerprint `other`, but keep their own state and code.
