@@ -126,6 +126,18 @@ it('silences only the open connections, and forwards neither data nor a close on
   expect(proxy.silence()).toBe(1)
 })
 
+it('loses all of what a delay holds back if it is silenced, also after the sender has closed the connection', async () => {
+  const { proxy, client, received } = await echoThroughProxy()
+  proxy.delay(100)
+  await new Promise<void>((resolve) => client.write('one', () => resolve()))
+  // By then, the proxy has read it.
+  for (let turn = 0; turn < 10; turn++) await new Promise((resolve) => setImmediate(resolve))
+  proxy.silence()
+  client.destroy()
+  expect(await echoOf(proxy, 'two')).toBe('two')
+  expect(received).toEqual(['two'])
+})
+
 it('connects new clients to the server to which it was moved, and keeps open connections to the previous one', async () => {
   const [one, other] = [await echoThroughProxy(), await echoThroughProxy()]
   one.client.write('one')
