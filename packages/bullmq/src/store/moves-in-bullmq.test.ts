@@ -111,6 +111,9 @@ const RETURNS: Readonly<Record<string, Scenario>> = {
       return fetched(await fail(job, true))
     },
   },
+  'a job that is retried later, whose end finds that nothing waits': {
+    run: async ({ start, fail }) => fail(await start('a', { attempts: 3, backoff: 60_000 }), true),
+  },
   'a job that is retried at once, behind another one': {
     async run({ start, add, fail }) {
       const job = await start('a', { attempts: 3 })

@@ -147,7 +147,9 @@ export function replaceMoves(backend: RedisQueueBackend, options: MovesOptions):
       const uncounted = end?.verdict === 'postponed' ? 'postponed' : 'scheduled'
       const verdict = skipAttempt ? uncounted : 'retrying'
       const sent: Sent = { id, token, verdict, value, more: [], fields, fetches: fetchNext }
-      return (await move('moveToDelayed', end, sent)).result
+      const { result } = await move('moveToDelayed', end, sent)
+      // As in BullMQ, the reply does not say why nothing was fetched.
+      return result[0] === null ? [] : result
     },
 
     async retryJob(id, lifo, token = '0', { fieldsToUpdate: fields } = {}) {
