@@ -66,6 +66,17 @@ const ENDS: Readonly<Record<string, Scenario>> = {
   'a job that is completed without a result': {
     run: async ({ start }) => (await start('a')).moveToCompleted(undefined, 'token', false),
   },
+  'a completed and a failed job of a queue that keeps no events, whose readers get those of each end': {
+    async run({ start, fail, redis, keys }) {
+      const job = await start('a')
+      await redis.hset(keys.meta, 'opts.maxLenEvents', 0)
+      const lasts = async () => (await redis.xrange(keys.events, '-', '+')).map(([, [, name]]) => name)
+      await job.moveToCompleted(1, 'token', false)
+      const ofFirst = await lasts()
+      await fail(await start('b'))
+      return [ofFirst, await lasts()]
+    },
+  },
   'a completed job, whose end fetches the next one': {
     async run({ start, add }) {
       const job = await start('a')

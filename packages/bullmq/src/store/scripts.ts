@@ -3078,7 +3078,8 @@ local function charge_api_key(task)
   end
 end
 `,
-  'queue-meta': `local stored_meta
+  'queue-meta': `local MAX_STORED_EVENTS = '10000'
+local stored_meta, is_emptied
 local function queue_meta(is_changed)
   if not stored_meta or is_changed then
     stored_meta = redis.call('HMGET', base .. 'meta', 'paused', 'concurrency', 'max', 'duration', 'opts.maxLenEvents')
@@ -3093,10 +3094,18 @@ end
 local function add_bullmq_event(name, id, ...)
   local found = queue_meta()
   if not found[5] then
-    found[5] = '10000'
+    found[5] = MAX_STORED_EVENTS
     redis.call('HSET', base .. 'meta', 'opts.maxLenEvents', found[5])
   end
-  redis.call('XADD', base .. 'events', 'MAXLEN', '~', found[5], '*', 'event', name, 'jobId', id, ...)
+  local stream, most = base .. 'events', found[5]
+  if most == '0' then
+    if not is_emptied then
+      redis.call('XTRIM', stream, 'MAXLEN', '0')
+      is_emptied = true
+    end
+    most = MAX_STORED_EVENTS
+  end
+  redis.call('XADD', stream, 'MAXLEN', '~', most, '*', 'event', name, 'jobId', id, ...)
 end
 `,
   'rank-in-set': `--- @include is-after

@@ -3,8 +3,11 @@
 -- queue_meta(is_changed)           the fields `paused`, `concurrency`, `max`, `duration` and `opts.maxLenEvents`, in this order, each false
 --                                  if it is not set. They are read once, and again after a change
 -- is_open()                        whether tasks may start: the queue is not paused, and has fewer active tasks than it may have
--- add_bullmq_event(name, id, ...)  adds an event, with further fields
-local stored_meta
+-- add_bullmq_event(name, id, ...)  adds an event, with further fields. A stream that keeps 0 events keeps those of the last script, because
+--                                  readers get events once the script has ended
+local MAX_STORED_EVENTS = '10000'
+
+local stored_meta, is_emptied
 
 local function queue_meta(is_changed)
   if not stored_meta or is_changed then
@@ -22,8 +25,16 @@ end
 local function add_bullmq_event(name, id, ...)
   local found = queue_meta()
   if not found[5] then
-    found[5] = '10000'
+    found[5] = MAX_STORED_EVENTS
     redis.call('HSET', base .. 'meta', 'opts.maxLenEvents', found[5])
   end
-  redis.call('XADD', base .. 'events', 'MAXLEN', '~', found[5], '*', 'event', name, 'jobId', id, ...)
+  local stream, most = base .. 'events', found[5]
+  if most == '0' then
+    if not is_emptied then
+      redis.call('XTRIM', stream, 'MAXLEN', '0')
+      is_emptied = true
+    end
+    most = MAX_STORED_EVENTS
+  end
+  redis.call('XADD', stream, 'MAXLEN', '~', most, '*', 'event', name, 'jobId', id, ...)
 end
