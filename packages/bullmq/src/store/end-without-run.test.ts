@@ -102,6 +102,14 @@ describe.each(WAYS)('%s', (_name, status, end) => {
     expect(await rig.events(id)).not.toContain('drained')
   })
 
+  it('adds its event to a stream that keeps no events, because readers get events once the script has ended', async () => {
+    const rig = await stage()
+    const id = await rig.add()
+    await rig.redis.hset(rig.keys.meta, 'opts.maxLenEvents', 0)
+    await end(rig, id)
+    expect((await rig.events(id)).slice(-2)).toEqual(['failed waiting', 'drained'])
+  })
+
   it('lets the parent of a flow go on, as its options say', async () => {
     const rig = await stage()
     const options = { connection: rig.redis, prefix: prefixOf(rig.namespace, 'rig') }

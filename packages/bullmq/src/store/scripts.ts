@@ -1118,6 +1118,9 @@ local function add_end_event(task, status, record)
 end
 local function add_failed_event(id, place, reason)
   max_events = max_events or redis.call('HGET', base .. 'meta', 'opts.maxLenEvents') or MAX_BULLMQ_EVENTS
+  if max_events == '0' then
+    max_events = MAX_BULLMQ_EVENTS
+  end
   local stream, from = base .. 'events', place == 'delayed' and 'delayed' or 'waiting'
   local event = { 'event', 'failed', 'jobId', id, 'failedReason', reason, 'prev', from }
   redis.call('XADD', stream, 'MAXLEN', '~', max_events, '*', unpack(event))
