@@ -58,8 +58,8 @@ export async function faultProxy(targetUrl: string): Promise<FaultProxy> {
     from.on('error', () => {})
     from.on('close', () => {
       sockets.delete(from)
-      if (!silent.delete(from)) return to.destroy()
-      // A part of what was under way would otherwise follow what was lost, and Redis would read on after the gap.
+      if (!silent.delete(from)) to.destroy()
+      // If the connection was silent, a part of what was under way would follow what was lost, and Redis would read on after the gap.
       late.length = 0
     })
     if (held.has(sockets)) from.pause()

@@ -21,10 +21,11 @@ interface Script {
 
 export interface ReplicatedRedis extends DrillRedis {
   /**
-   * Kills the primary with SIGKILL, and what its replication held back is lost. When `untilHit` has resolved, makes the replica a primary
-   * as it is, and lets the proxy lead there.
+   * When `untilAccepted` has resolved, kills the primary with SIGKILL. If the replica lags behind, it lacks everything that was written
+   * since the failover began, and what its replication held back. When `untilHit` has resolved, makes the replica a primary as it is, and
+   * lets the proxy lead there.
    */
-  failOver(untilHit: () => Promise<unknown>): Promise<void>
+  failOver(untilAccepted: () => Promise<unknown>, untilHit: () => Promise<unknown>): Promise<void>
 }
 
 const SYNCED_WITHIN_MS = 60_000
@@ -105,7 +106,10 @@ export async function openReplicatedRedis(queues: readonly string[], lagMs: numb
   return {
     url: front.url,
     queues,
-    async failOver(untilHit) {
+    async failOver(untilAccepted, untilHit) {
+      // A busy machine may take longer than the lag to notice the accepted call and to kill the primary.
+      if (lagMs > 0) between.cut()
+      await untilAccepted()
       primary.kill('SIGKILL')
       if (lagMs > 0) between.silence()
       await primary.exited()

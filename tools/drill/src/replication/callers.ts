@@ -4,6 +4,8 @@ import type { DrillApi } from '../environment/drill-api.ts'
 import { work } from '../programs/catalogue.ts'
 
 export interface Call {
+  /** Unix time in ms at which the call began. */
+  readonly begunAt: number
   /** Unix time in ms at which the call ended. */
   readonly endedAt: number
   /** The API that it called. */
@@ -32,8 +34,9 @@ export function startCallers(apis: readonly DrillApi[], ratePerSecond: number, t
   let isStopped = false
 
   const call = async (api: DrillApi): Promise<void> => {
+    const begunAt = Date.now()
     const id = await enqueue(api, taskMs).catch(() => undefined)
-    calls.push({ endedAt: Date.now(), api, id })
+    calls.push({ begunAt, endedAt: Date.now(), api, id })
   }
   const calling = (async () => {
     const startedAt = performance.now()

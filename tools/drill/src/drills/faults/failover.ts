@@ -118,14 +118,18 @@ async function failOver(plan: Plan, lagMs: number, random: Random): Promise<Figu
  * begun. Returns whether both calls were made.
  */
 async function failOverUnder(callers: Callers, redis: ReplicatedRedis | undefined): Promise<boolean> {
-  const acceptedSince = (from: number): boolean => callers.calls.slice(from).some(({ id }) => id !== undefined)
-  const before = callers.calls.length
-  let isHit = await holdsWithin(HIT_WITHIN_MS, () => acceptedSince(before))
-  await redis?.failOver(async () => {
+  const hits = { accepted: false, begun: false }
+  const untilAccepted = async (): Promise<void> => {
+    const from = Date.now()
+    const isAccepted = () => callers.calls.some(({ id, begunAt }) => id !== undefined && begunAt > from)
+    hits.accepted = await holdsWithin(HIT_WITHIN_MS, isAccepted)
+  }
+  const untilBegun = async (): Promise<void> => {
     const begun = callers.begun()
-    isHit &&= await holdsWithin(HIT_WITHIN_MS, () => callers.begun() > begun)
-  })
-  return isHit
+    hits.begun = await holdsWithin(HIT_WITHIN_MS, () => callers.begun() > begun)
+  }
+  await redis?.failOver(untilAccepted, untilBegun)
+  return hits.accepted && hits.begun
 }
 
 const notIn = (ids: ReadonlySet<string>, others: ReadonlySet<string>): number =>
