@@ -5,21 +5,14 @@
 --
 -- KEYS[1]  settings
 -- KEYS[2]  meta
--- KEYS[3]  marker
--- KEYS[4]  wait
--- KEYS[5]  prioritized
--- KEYS[6]  lanes
--- KEYS[7]  delayed
--- KEYS[8]  events
--- KEYS[9]  limiter
+-- KEYS[3]  limiter
 -- ARGV[1]  base       the prefix of the queue's keys
 -- ARGV[2]  sequence   the command's sequence number
 -- ARGV[3]  mark       what `limiter` contains while a handler throttles the queue
--- ARGV[4]  scoreStep  BullMQ's factor between a due time and a score in `delayed`
 -- ARGV...  the names and values of the settings, where '' removes a setting
-local settings, meta, marker, wait, prioritized = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
-local lanes, delayed, events, limiter = KEYS[6], KEYS[7], KEYS[8], KEYS[9]
-local base, sequence, mark, scoreStep = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
+local settings, meta, limiter = KEYS[1], KEYS[2], KEYS[3]
+local base, sequence, mark = ARGV[1], ARGV[2], ARGV[3]
+--- @include pausing
 --- @include gates
 --- @include derive-limits
 
@@ -44,15 +37,13 @@ local set = {}
 
 function set.paused(value)
   if value ~= '' then
-    redis.call('HSET', meta, 'paused', 1)
-    redis.call('DEL', marker)
-    redis.call('XADD', events, '*', 'event', 'paused')
+    pause_queue()
     return
   end
   lifted = true
-  if redis.call('HDEL', meta, 'paused') == 1 then
-    redis.call('XADD', events, '*', 'event', 'resumed')
+  while take_back_jobs() do
   end
+  resume_queue()
 end
 
 function set.concurrency(value)
@@ -73,7 +64,7 @@ function set.rate(value)
 end
 
 local fields_of_keys, sets_others = {}, false
-for i = 5, #ARGV, 2 do
+for i = 4, #ARGV, 2 do
   local name, value = ARGV[i], ARGV[i + 1]
   if is_newest(name) then
     local service = string.match(name, '^breaker:(.*)$')
@@ -99,12 +90,5 @@ if sets_others or next(fields_of_keys) then
   end
 end
 if lifted and redis.call('HEXISTS', meta, 'paused') == 0 then
-  if redis.call('LLEN', wait) + redis.call('EXISTS', prioritized, lanes) > 0 then
-    redis.call('ZADD', marker, 0, '0')
-  else
-    local due = redis.call('ZRANGE', delayed, 0, 0, 'WITHSCORES')
-    if due[2] then
-      redis.call('ZADD', marker, tonumber(due[2]) / tonumber(scoreStep), '1')
-    end
-  end
+  wake_workers()
 end

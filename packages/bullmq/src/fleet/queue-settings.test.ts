@@ -64,6 +64,25 @@ describe('the settings of a queue', () => {
 })
 
 describe('a paused queue', () => {
+  it('runs what an older BullMQ has added meanwhile, however much it is, before the tasks that wait when it is resumed', async () => {
+    const { command, keys, redis } = await worked()
+    await command({ action: 'pause', queue: 'rig' })
+    const ids = Array.from({ length: 8_000 }, (_, n) => `old${n}`)
+    await redis.lpush(keys.wait, 'oldest', 'newest')
+    await redis.lpush(`${keys.base}paused`, ...ids)
+    await command({ action: 'resume', queue: 'rig' })
+    expect(await redis.exists(`${keys.base}paused`)).toBe(0)
+    expect((await redis.lrange(keys.wait, 0, -1)).toReversed()).toEqual([...ids, 'oldest', 'newest'])
+  })
+
+  it('lets an idle worker wake at the time of a lane when it is resumed', async () => {
+    const { command, keys, redis } = await worked()
+    await command({ action: 'pause', queue: 'rig' })
+    await redis.zadd(keys.laneTimes, 5_000, 'a')
+    await command({ action: 'resume', queue: 'rig' })
+    expect(await redis.zrange(keys.marker, 0, -1, 'WITHSCORES')).toEqual(['1', '5000'])
+  })
+
   it('starts no task on any worker, lets running ones finish, and shows its tasks as waiting', async () => {
     const started: number[] = []
     const gate = Promise.withResolvers<void>()

@@ -13,7 +13,6 @@ import { bytes, type CommandSpec } from '@bullpen/contract/internal'
 import { definitionLimiter, permitsLimiter, type QueueSettings } from '@bullpen/engine/internal'
 import type { ChainableCommander } from 'ioredis'
 import { addBreakerReads, BREAKER_READS, breakerSettings, decodeBreakers } from '../breakers/stored-breaker.ts'
-import { DELAYED_SCORE_STEP } from '../internals/status/places.ts'
 import { THROTTLE_MARK } from '../internals/throttle.ts'
 import {
   addKeyLimitReads,
@@ -73,7 +72,7 @@ export function changesSettings(spec: CommandSpec): boolean {
  * atomic and idempotent, and takes one round trip.
  */
 export async function applySettings(redis: Commander, keys: QueueKeys, command: StoredCommand): Promise<void> {
-  const args = { base: keys.base, sequence: command.sequence, mark: THROTTLE_MARK, scoreStep: DELAYED_SCORE_STEP }
+  const args = { base: keys.base, sequence: command.sequence, mark: THROTTLE_MARK }
   await runScript(redis, applySettingsScript, keys, args, settingsOf(command))
 }
 

@@ -260,7 +260,7 @@ export function taskMethods(backend: RedisQueueBackend): TaskMethods {
     },
 
     async pause(pauses) {
-      const [keys, args] = [{ meta: backend.toKey('meta') }, { base: backend.toKey(''), paused: flag(pauses) }]
+      const [keys, args] = [{ any: backend.toKey('meta') }, { base: backend.toKey(''), paused: flag(pauses) }]
       while ((await run(pauseQueueScript, keys, args)) === 1);
     },
   }

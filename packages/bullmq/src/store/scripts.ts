@@ -2910,6 +2910,35 @@ end
   return index and redis.call('LLEN', list) - index or 0
 end
 `,
+  pausing: `--- @include idle-queue
+local MOVED_AT_ONCE = 7000
+local function pause_queue()
+  redis.call('HSET', base .. 'meta', 'paused', '1')
+  redis.call('DEL', base .. 'marker')
+  redis.call('XADD', base .. 'events', '*', 'event', 'paused')
+end
+local function take_back_jobs()
+  local from, to = base .. 'paused', base .. 'wait'
+  if redis.call('EXISTS', from) == 0 or redis.call('RENAMENX', from, to) == 1 then
+    return false
+  end
+  local ids = redis.call('LRANGE', from, 0, MOVED_AT_ONCE - 1)
+  redis.call('RPUSH', to, unpack(ids))
+  redis.call('LTRIM', from, #ids, -1)
+  return redis.call('EXISTS', from) == 1
+end
+local function wake_workers()
+  if redis.call('EXISTS', base .. 'wait', base .. 'prioritized', base .. 'lanes') > 0 then
+    redis.call('ZADD', base .. 'marker', '0', '0')
+  else
+    wake_when_due()
+  end
+end
+local function resume_queue()
+  redis.call('HDEL', base .. 'meta', 'paused')
+  redis.call('XADD', base .. 'events', '*', 'event', 'resumed')
+end
+`,
   'place-again': `--- @include waiting-place
 local function rare()
   return { enter_place = enter_place }
@@ -5784,19 +5813,15 @@ redis.call('PUBLISH', channel, message)
  * have the same effect as BullMQ's own. A change that may let tasks start adds the marker, because workers that got no task before are
  * waiting for the marker.
  */
-export const applySettingsScript = luaScript<
-  'settings' | 'meta' | 'marker' | 'wait' | 'prioritized' | 'lanes' | 'delayed' | 'events' | 'limiter',
-  'base' | 'sequence' | 'mark' | 'scoreStep',
-  void
->({
+export const applySettingsScript = luaScript<'settings' | 'meta' | 'limiter', 'base' | 'sequence' | 'mark', void>({
   name: 'apply-settings',
-  keys: ['settings', 'meta', 'marker', 'wait', 'prioritized', 'lanes', 'delayed', 'events', 'limiter'],
-  args: ['base', 'sequence', 'mark', 'scoreStep'],
+  keys: ['settings', 'meta', 'limiter'],
+  args: ['base', 'sequence', 'mark'],
   includes: INCLUDES,
   lua: `#!lua flags=allow-oom
-local settings, meta, marker, wait, prioritized = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
-local lanes, delayed, events, limiter = KEYS[6], KEYS[7], KEYS[8], KEYS[9]
-local base, sequence, mark, scoreStep = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
+local settings, meta, limiter = KEYS[1], KEYS[2], KEYS[3]
+local base, sequence, mark = ARGV[1], ARGV[2], ARGV[3]
+--- @include pausing
 --- @include gates
 --- @include derive-limits
 local function is_newest(name)
@@ -5817,15 +5842,13 @@ local lifted = false
 local set = {}
 function set.paused(value)
   if value ~= '' then
-    redis.call('HSET', meta, 'paused', 1)
-    redis.call('DEL', marker)
-    redis.call('XADD', events, '*', 'event', 'paused')
+    pause_queue()
     return
   end
   lifted = true
-  if redis.call('HDEL', meta, 'paused') == 1 then
-    redis.call('XADD', events, '*', 'event', 'resumed')
+  while take_back_jobs() do
   end
+  resume_queue()
 end
 function set.concurrency(value)
   lifted = true
@@ -5843,7 +5866,7 @@ function set.rate(value)
   end
 end
 local fields_of_keys, sets_others = {}, false
-for i = 5, #ARGV, 2 do
+for i = 4, #ARGV, 2 do
   local name, value = ARGV[i], ARGV[i + 1]
   if is_newest(name) then
     local service = string.match(name, '^breaker:(.*)$')
@@ -5869,14 +5892,7 @@ if sets_others or next(fields_of_keys) then
   end
 end
 if lifted and redis.call('HEXISTS', meta, 'paused') == 0 then
-  if redis.call('LLEN', wait) + redis.call('EXISTS', prioritized, lanes) > 0 then
-    redis.call('ZADD', marker, 0, '0')
-  else
-    local due = redis.call('ZRANGE', delayed, 0, 0, 'WITHSCORES')
-    if due[2] then
-      redis.call('ZADD', marker, tonumber(due[2]) / tonumber(scoreStep), '1')
-    end
-  end
+  wake_workers()
 end
 `,
 })
@@ -9291,45 +9307,26 @@ return 0
 })
 
 /**
- * Pauses or resumes a queue, in place of BullMQ's `pause`. Older versions of BullMQ add the jobs of a paused queue to the list `paused`.
- * When the queue resumes, these start first.
+ * Pauses or resumes a queue, in place of BullMQ's `pause`.
  */
-export const pauseQueueScript = luaScript<'meta', 'base' | 'paused', number>({
+export const pauseQueueScript = luaScript<'any', 'base' | 'paused', number>({
   name: 'pause-queue',
-  keys: ['meta'],
+  keys: ['any'],
   args: ['base', 'paused'],
   includes: INCLUDES,
   lua: `#!lua flags=allow-oom
-local meta = KEYS[1]
+local any = KEYS[1]
 local base, paused = ARGV[1], ARGV[2]
---- @include idle-queue
-local MOVED_AT_ONCE = 7000
-local function take_back_jobs()
-  local from, to = base .. 'paused', base .. 'wait'
-  if redis.call('EXISTS', from) == 0 or redis.call('RENAMENX', from, to) == 1 then
-    return false
-  end
-  local ids = redis.call('LRANGE', from, 0, MOVED_AT_ONCE - 1)
-  redis.call('RPUSH', to, unpack(ids))
-  redis.call('LTRIM', from, #ids, -1)
-  return redis.call('EXISTS', from) == 1
-end
+--- @include pausing
 if paused == '1' then
-  redis.call('HSET', meta, 'paused', '1')
-  redis.call('DEL', base .. 'marker')
-  redis.call('XADD', base .. 'events', '*', 'event', 'paused')
+  pause_queue()
   return 0
 end
 if take_back_jobs() then
   return 1
 end
-redis.call('HDEL', meta, 'paused')
-if redis.call('EXISTS', base .. 'wait', base .. 'prioritized', base .. 'lanes') > 0 then
-  redis.call('ZADD', base .. 'marker', '0', '0')
-else
-  wake_when_due()
-end
-redis.call('XADD', base .. 'events', '*', 'event', 'resumed')
+resume_queue()
+wake_workers()
 return 0
 `,
 })
