@@ -17,6 +17,7 @@ import { describeSustain } from './sustain/rows.ts'
 import { benchSustain } from './sustain/sustain-bench.ts'
 import { benchLaneMemory, describeLaneMemory } from './turns/lane-memory.ts'
 import { benchTurns, describeTurns } from './turns/turns-bench.ts'
+import { benchWait, describeWait, WAIT_CASES, type WaitCase } from './wait/wait-bench.ts'
 import { benchWorker } from './worker/worker-bench.ts'
 
 export interface BenchInput {
@@ -45,6 +46,7 @@ export interface Described {
 }
 
 const isCase = (text: string): text is EnqueueCase => ENQUEUE_CASES.some((each) => each === text)
+const isWaitCase = (text: string): text is WaitCase => WAIT_CASES.some((each) => each === text)
 const isOverheadCase = (text: string): text is OverheadCase => OVERHEAD_CASES.some((each) => each === text)
 
 export const BENCHES: Readonly<Record<string, Bench>> = {
@@ -70,6 +72,16 @@ export const BENCHES: Readonly<Record<string, Bench>> = {
       const cases = operands.length === 0 ? ENQUEUE_CASES : operands.filter(isCase)
       const limits = { pairs: number('pairs'), seconds: number('seconds') }
       return described(benchEnqueue({ redisUrl, cases, ...limits }), describeEnqueue)
+    },
+  },
+  wait: {
+    operands: `[${WAIT_CASES.join('|')}]…`,
+    accepts: (operands) => operands.every(isWaitCase),
+    options: { callers: 64, pairs: 5, seconds: 10 },
+    run({ redisUrl, operands, number }) {
+      const cases = operands.length === 0 ? WAIT_CASES : operands.filter(isWaitCase)
+      const limits = { callers: number('callers'), pairs: number('pairs'), seconds: number('seconds') }
+      return described(benchWait({ redisUrl, cases, ...limits }), describeWait)
     },
   },
   http: {

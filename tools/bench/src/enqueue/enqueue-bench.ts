@@ -2,12 +2,8 @@
 //
 // Every measurement starts new processes and uses keys of its own, which are deleted afterwards. The load comes from a third
 // process, and the process that enqueues is the only one whose CPU time is counted.
-import { randomUUID } from 'node:crypto'
-import { join } from 'node:path'
-import { Redis } from 'ioredis'
 import { type Comparison, compareRounds, describeRatios, measureRounds } from '../measuring/controlled-pairs.ts'
-import { deleteKeys } from '../measuring/delete-keys.ts'
-import { type Part, startPart } from '../measuring/part.ts'
+import { openSideParts } from '../measuring/side-parts.ts'
 import type { LoadOptions } from './load-part.ts'
 import { type Figures, measure } from './measurement.ts'
 import type { ProducerName, ProducerOptions } from './producer-part.ts'
@@ -96,24 +92,19 @@ async function measureSide(
   side: 'ours' | 'theirs',
   { redisUrl, seconds, warmUpSeconds = 2, connections = 64 }: EnqueueOptions,
 ): Promise<Figures> {
-  const namespace = `bench-${randomUUID().slice(0, 8)}`
-  await using opened = new AsyncDisposableStack()
-  const redis = opened.adopt(new Redis(redisUrl), (each) => each.disconnect())
-  opened.defer(() => deleteKeys(redis, `{${namespace}*`))
-  const start = async <Ready>(program: string, options: object): Promise<Part<Ready>> =>
-    opened.adopt(await startPart<Ready>(join(import.meta.dirname, program), options), (part) => part.stop())
-
+  await using parts = openSideParts(redisUrl)
+  const { redis, namespace } = parts
   const times = { warmUpMs: warmUpSeconds * 1_000, measureMs: seconds * 1_000 }
   if ('requests' in contest) {
     const server: ServerOptions = { server: contest[side], redisUrl, namespace }
-    const enqueuing = await start<Listening>('server-part.ts', server)
+    const enqueuing = await parts.start<Listening>(new URL('server-part.ts', import.meta.url), server)
     const atOnce = Math.min(connections, contest.mostConnections ?? connections)
     const requests: LoadOptions = { port: enqueuing.ready.port, connections: atOnce, requests: contest.requests }
-    const load = await start('load-part.ts', requests)
+    const load = await parts.start(new URL('load-part.ts', import.meta.url), requests)
     return await measure({ enqueuing, load, redis, ...times })
   }
   const producer: ProducerOptions = { producer: contest[side], redisUrl, namespace, inFlight: connections }
-  const enqueuing = await start('producer-part.ts', producer)
+  const enqueuing = await parts.start(new URL('producer-part.ts', import.meta.url), producer)
   return await measure({ enqueuing, load: enqueuing, redis, ...times })
 }
 

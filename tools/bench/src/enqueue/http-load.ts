@@ -26,6 +26,7 @@ export function openHttpLoad({ port, connections, request, onFailed }: HttpLoadO
     const socket = connect({ port, host: '127.0.0.1', noDelay: true }).setEncoding('latin1')
     let received = ''
     let sentAt = 0
+    let isFollowUp = false
     const send = (): void => {
       sentAt = performance.now()
       socket.write(request.text(requests++), 'latin1')
@@ -38,6 +39,11 @@ export function openHttpLoad({ port, connections, request, onFailed }: HttpLoadO
       received = ''
       if (!request.isAccepted(response)) {
         onFailed(new Error(`the server did not accept a request:\n${response.slice(0, MAX_SHOWN)}`))
+        return
+      }
+      isFollowUp = !isFollowUp && request.followedBy !== undefined
+      if (isFollowUp && request.followedBy !== undefined) {
+        socket.write(request.followedBy(response), 'latin1')
         return
       }
       meter.count(sentAt, request.tasks)

@@ -33,8 +33,10 @@ export interface LoadRequest {
   /** Returns the request with this number, counted from 0. */
   readonly text: (number: number) => string
   readonly tasks: number
-  /** Returns whether this response to the request means that all of its tasks are stored. */
+  /** Returns whether this response to the request, or to the one that follows it, is the one that is expected. */
   readonly isAccepted: (response: string) => boolean
+  /** Returns the request that follows this one after its response, if there is one. */
+  readonly followedBy?: (response: string) => string
 }
 
 const BODY = JSON.stringify({ task: welcome.name, input: INPUT })
@@ -42,6 +44,10 @@ const BULK_TASKS = 1_000
 const BULK_BODY = `{"tasks":[${Array.from({ length: BULK_TASKS }, () => BODY).join(',')}]}`
 
 const isStored = (response: string): boolean => response.startsWith('HTTP/1.1 202 ')
+const isOk = (response: string): boolean => response.startsWith('HTTP/1.1 200 ')
+const isCompleted = (response: string): boolean => isOk(response) && response.includes('"status":"completed"')
+/** The longest that a request waits for a result, in seconds. */
+const WAIT = 30
 
 /** The requests of each case that uses HTTP. */
 export const REQUESTS = {
@@ -54,10 +60,21 @@ export const REQUESTS = {
   bulk: {
     text: () => post('/v1/tasks/bulk', BULK_BODY),
     tasks: BULK_TASKS,
-    isAccepted: (response) => response.startsWith('HTTP/1.1 200 ') && response.includes('"failed":0'),
+    isAccepted: (response) => isOk(response) && response.includes('"failed":0'),
+  },
+  'enqueue-and-wait': { text: () => post(`/v1/tasks?wait=${WAIT}`, BODY), tasks: 1, isAccepted: isCompleted },
+  'enqueue-then-wait': {
+    text: () => post('/v1/tasks', BODY),
+    tasks: 1,
+    isAccepted: (response) => isStored(response) || isCompleted(response),
+    followedBy: (response) => get(`/v1/tasks/${/"id":"([^"]+)"/.exec(response)?.[1]}?wait=${WAIT}`),
   },
 } as const satisfies Record<string, LoadRequest>
 export type RequestName = keyof typeof REQUESTS
+
+function get(path: string): string {
+  return `GET ${path} HTTP/1.1\r\nhost: 127.0.0.1\r\nauthorization: Bearer ${API_KEY}\r\n\r\n`
+}
 
 function post(path: string, body: string, moreHeaders = ''): string {
   return [

@@ -4,14 +4,11 @@
 // A call takes two requests: one stores the task, and the other waits for its result. All calls come from one process, which checks every
 // result. The CPU time of each part shows what limits the rate: a process has one thread, so it is at its limit when it needs one second of
 // CPU time per second. On a machine with few cores, the processes also compete with each other and with Redis.
-import { randomUUID } from 'node:crypto'
-import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { Redis } from 'ioredis'
 import { startCpuTime } from '../measuring/cpu-time.ts'
-import { deleteKeys } from '../measuring/delete-keys.ts'
 import { median } from '../measuring/pairs.ts'
-import { type Part, startPart } from '../measuring/part.ts'
+import type { Part } from '../measuring/part.ts'
+import { openSideParts } from '../measuring/side-parts.ts'
 import type { CallersOptions, PlatformOptions } from './workload.ts'
 
 export interface HttpOptions {
@@ -76,12 +73,10 @@ async function measure(
   workers: number,
   { redisUrl, callers, seconds }: Omit<HttpOptions, 'rounds'>,
 ): Promise<Measured> {
-  const namespace = `bench-${randomUUID().slice(0, 8)}`
-  await using opened = new AsyncDisposableStack()
-  const redis = opened.adopt(new Redis(redisUrl), (each) => each.disconnect())
-  opened.defer(() => deleteKeys(redis, `{${namespace}*`))
-  const start = async <Ready>(program: string, options: object): Promise<Part<Ready>> =>
-    opened.adopt(await startPart<Ready>(join(import.meta.dirname, program), options), (part) => part.stop())
+  await using parts = openSideParts(redisUrl)
+  const { redis, namespace } = parts
+  const start = <Ready>(program: string, options: object) =>
+    parts.start<Ready>(new URL(program, import.meta.url), options)
 
   const platform: PlatformOptions = { redisUrl, namespace }
   const api = await start<string>('api-part.ts', platform)
