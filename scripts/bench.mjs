@@ -23,6 +23,10 @@ Measures throughput or cost on a temporary Redis or, if REDIS_URL is set, on tha
            single (over HTTP), idempotent (with a new key each time), bulk (1,000 tasks in each request), client-redis
            (in process, without HTTP), or limit (with fastify alone, without Redis); defaults to all of them. Each side
            is measured for --seconds at a time
+  wait [CASE...] [--callers 64] [--pairs 5] [--seconds 10]
+           compare an enqueue over HTTP and the wait for its result with what a user would write with fastify, queue.add and
+           job.waitUntilFinished, about four minutes for each CASE: enqueue-and-wait (in one request) or enqueue-then-wait
+           (in two requests); defaults to both. Each side has one worker process
   against CHECKOUT [--pairs 11] [--tasks 12000]
            compare the CPU time that the process and Redis use per task with that of another checkout of Bullpen,
            whose dependencies are installed

@@ -69,3 +69,28 @@ it('a response that is not accepted fails the load, with the response in the mes
   onTestFinished(() => load.close())
   expect((await promise).message).toMatch(/did not accept a request:\nHTTP\/1\.1 429 [\s\S]*queue is full/)
 })
+
+it('a request is followed by another one over the same connection, and counts when both have been answered', async () => {
+  const urls: (string | undefined)[] = []
+  const port = await serve(({ url }, response) => {
+    urls.push(url)
+    response.writeHead(202, { 'content-length': 10 }).end(`first${url?.slice(-4).padStart(4, '0')}/`)
+  })
+  const followed: LoadRequest = {
+    ...request,
+    isAccepted: (response) => response.startsWith('HTTP/1.1 202 '),
+    followedBy: (response) => `GET /after${response.slice(-5, -1)} HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n`,
+  }
+  const load = openHttpLoad({
+    ...{ port, connections: 1, request: followed },
+    onFailed(error) {
+      throw error
+    },
+  })
+  onTestFinished(() => load.close())
+  await eventually(() => urls.length > 10)
+  const { tasks } = load.end()
+  expect(tasks / followed.tasks).toBeGreaterThanOrEqual(4)
+  expect(tasks / followed.tasks).toBeLessThanOrEqual(urls.length / 2)
+  for (const [i, url] of urls.entries()) expect(url).toMatch(i % 2 === 0 ? /^\/\d+$/ : /^\/after[\d/]{4}$/)
+})
