@@ -28,9 +28,9 @@ export async function abortOnFirst<T>(
   const timer = setTimeout(abort, ms)
   closing.addEventListener('abort', abort)
   const disconnected = disconnectOf(response)
-  disconnected.addEventListener('abort', abort)
+  disconnected.add(abort)
   // The caller may have disconnected before this function was called.
-  if (closing.aborted || disconnected.aborted || response.destroyed) abort()
+  if (closing.aborted || response.destroyed) abort()
   const answer = lookUp(controller.signal)
   try {
     const overdue = aborted.then(async () => {
@@ -41,21 +41,23 @@ export async function abortOnFirst<T>(
   } finally {
     clearTimeout(timer)
     closing.removeEventListener('abort', abort)
-    disconnected.removeEventListener('abort', abort)
+    disconnected.delete(abort)
   }
 }
 
-const disconnects = new WeakMap<ServerResponse, AbortSignal>()
+const disconnects = new WeakMap<ServerResponse, Set<() => void>>()
 
 /**
- * Returns the signal that aborts when the response closes. All look-ups of a request share it, because Node.js warns of a leak if
- * the response itself has more than 10 listeners, and each task of a bulk request may wait for room in its queue.
+ * Returns the functions to call when the response closes. All look-ups of a request share them, because Node.js warns of a leak if the
+ * response itself has more than 10 listeners, and each task of a bulk request may wait for room in its queue.
  */
-function disconnectOf(response: ServerResponse): AbortSignal {
+function disconnectOf(response: ServerResponse): Set<() => void> {
   const known = disconnects.get(response)
   if (known !== undefined) return known
-  const controller = new AbortController()
-  response.once('close', () => controller.abort())
-  disconnects.set(response, controller.signal)
-  return controller.signal
+  const listeners = new Set<() => void>()
+  response.once('close', () => {
+    for (const listener of listeners) listener()
+  })
+  disconnects.set(response, listeners)
+  return listeners
 }

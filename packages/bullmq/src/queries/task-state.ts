@@ -118,6 +118,7 @@ function fingerprintOf({ fingerprint }: Readonly<Record<string, string>>): Pick<
 const retriesSchema = z.array(z.object({ at: z.number(), by: z.string(), copy: z.string().optional() }))
 
 function retriesIn({ retries }: Readonly<Record<string, string>>): Pick<TaskRecord, 'retries'> {
+  if (retries === undefined) return {}
   const found = retriesSchema.safeParse(parseJson(retries))
   if (!found.success) return {}
   return {

@@ -110,7 +110,8 @@ export function decodeLines(lines: string): readonly StoredFollowUp[] {
   return lines.split('\n').flatMap((line) => {
     const [, letter, identity, text = ''] = LINE.exec(line) ?? []
     const on = FOLLOW_UP_KINDS.find((kind) => FOLLOW_UP_LETTERS[kind] === letter)
-    const template = parseTemplate(text)
+    // Most tasks have no lines, and a text that is not JSON costs an error.
+    const template = text === '' ? undefined : parseTemplate(text)
     if (on === undefined || template === undefined) return []
     return [identity === undefined ? { on, template } : { on, template, identity }]
   })
