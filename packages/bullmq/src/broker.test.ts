@@ -1,3 +1,4 @@
+import type { TaskId } from '@bullpen/contract'
 import { privateRedis } from '@bullpen/testing'
 import { eventually } from '@bullpen/testkit'
 import { Redis } from 'ioredis'
@@ -21,6 +22,35 @@ describe('a caller that waits for the end of a task', () => {
     const waiting = broker.waitUntilFinished(id, new AbortController().signal)
     await eventually(async () => String(await redis.client('LIST')).includes('cmd=xread'))
     result.resolve({ n: 1 })
+    expect(await waiting).toMatchObject({ status: 'completed' })
+  })
+
+  it('gets a task that has ended, one that does not exist, and one whose wait is already over, without an event', async () => {
+    const { enqueue, startPool, broker, settled } = await setup()
+    const [waiting, ended] = [await enqueue(short, { delayMs: 3_600_000 }), await enqueue(short)]
+    const pool = await startPool()
+    await settled(ended)
+    await pool.drain({ drainMs: 1_000, graceMs: 1_000 })
+    const signal = new AbortController().signal
+    expect(await broker.waitUntilFinished(ended, signal)).toMatchObject({ status: 'completed' })
+    expect(await broker.waitUntilFinished(`${waiting.slice(0, -1)}0` as TaskId, signal)).toBeUndefined()
+    expect(await broker.waitUntilFinished(waiting, AbortSignal.abort())).toMatchObject({ status: 'scheduled' })
+  })
+
+  it('reads the whole task only when it may have ended', async () => {
+    const server = await privateRedis()
+    await server.start()
+    const { enqueue, startPool, broker } = await setup({ redisUrl: server.url })
+    const id = await enqueue(short)
+    const redis = new Redis(server.url)
+    onTestFinished(() => redis.disconnect())
+    const reads = async () => Number(/cmdstat_hgetall:calls=(\d+)/.exec(await redis.info('commandstats'))?.[1] ?? 0)
+    const before = await reads()
+    const waiting = broker.waitUntilFinished(id, new AbortController().signal)
+    await eventually(async () => String(await redis.client('LIST')).includes('cmd=xread'))
+    await eventually(async () => (await redis.info('commandstats')).includes('cmdstat_zscore'))
+    expect(await reads()).toBe(before)
+    await startPool()
     expect(await waiting).toMatchObject({ status: 'completed' })
   })
 

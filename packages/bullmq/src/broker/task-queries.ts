@@ -13,7 +13,8 @@ import { readTogether } from '../queries/read-together.ts'
 import { addStateReads, decodeState, hasLane, type PayloadDecoder, STATE_READS } from '../queries/task-state.ts'
 import { readWaitFacts } from '../queries/wait-facts.ts'
 import { throttledLog } from '../redis/throttled-log.ts'
-import type { Commander } from '../scripts/script.ts'
+import { type Commander, runScript } from '../scripts/script.ts'
+import { mayHaveEndedScript } from '../store/scripts.ts'
 import type { QueueHandles, QueueTable } from './queue-handles.ts'
 
 export interface TaskQueriesOptions {
@@ -114,6 +115,9 @@ export function createTaskQueries(
       const wait = home.completions.wait(id, wake)
       try {
         await call(() => wait.following)
+        const keys = { ...home.keys, job: home.keys.job(id) }
+        const mayHaveEnded = await call(() => runScript(redis, mayHaveEndedScript, keys, { id }))
+        if (mayHaveEnded === 0 && !signal.aborted) await changed.promise
         for (;;) {
           // Created before the read, so that an event during the read is not missed.
           changed = Promise.withResolvers()

@@ -9776,3 +9776,22 @@ redis.call('XADD', base .. 'events', '*', 'event', 'waiting-children', 'jobId', 
 return 0
 `,
 })
+
+/**
+ * Looks whether a task may have ended, for a caller that is about to wait for its end. Most tasks of such callers have not, and to read
+ * such a task as a whole costs several times as much.
+ */
+export const mayHaveEndedScript = luaScript<'job' | 'completed' | 'failed' | 'cancelRules', 'id', 0 | 1>({
+  name: 'may-have-ended',
+  keys: ['job', 'completed', 'failed', 'cancelRules'],
+  args: ['id'],
+  includes: INCLUDES,
+  lua: `#!lua flags=no-writes
+local job, completed, failed, cancelRules = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local id = ARGV[1]
+if redis.call('EXISTS', job) == 0 or redis.call('EXISTS', cancelRules) == 1 then
+  return 1
+end
+return (redis.call('ZSCORE', completed, id) or redis.call('ZSCORE', failed, id)) and 1 or 0
+`,
+})
