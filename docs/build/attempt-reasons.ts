@@ -58,7 +58,7 @@ export const REASON_ADVICE: Readonly<Record<EndReason, Reason>> = {
     action: 'Nothing: the task runs again. If it happens on every deploy, see [Drain](../explanation/drain.md).',
   },
   parent_closed: {
-    cause: "The program closed the worker's `parent` signal.",
+    cause: "The program aborted the worker's `parent` signal.",
     action: 'Nothing: the task runs again.',
   },
   lock_lost: {

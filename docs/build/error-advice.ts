@@ -84,7 +84,7 @@ export const ERROR_ADVICE: Readonly<Record<ErrorCode, Advice>> = {
   already_compensated: {
     meaning: 'Compensations have undone steps of this dead task, and the retry does not say that this is intended.',
     action:
-      'Enqueue a new task, which takes all steps again. If the handler can continue after its compensations, pass `afterCompensation`.',
+      'Enqueue a new task, which takes all steps again. If the handler can continue after its compensations, pass `afterCompensation: true`.',
   },
   dead_task_request_not_found: {
     meaning:
@@ -160,8 +160,7 @@ export const ERROR_ADVICE: Readonly<Record<ErrorCode, Advice>> = {
     action: 'Divide the work among several groups, or let each member handle several items.',
   },
   group_busy: {
-    meaning:
-      'More than 10,000 members of the group, or 32 MiB of them, are stored but not yet enqueued in their queues.',
+    meaning: 'More than 10,000 members of the group, or 32 MiB of them, are stored but not yet in their queues.',
     action: 'Send the request again after `Retry-After`. The client does this by itself.',
   },
   route_not_found: { meaning: 'The API does not have this path.', action: 'Look up the path in `/reference`.' },
@@ -171,7 +170,7 @@ export const ERROR_ADVICE: Readonly<Record<ErrorCode, Advice>> = {
   },
   redis_unavailable: {
     meaning:
-      'Redis did not respond within a second, or cannot be used: it refuses the user or the password, or is a read-only replica. `detail` says which.',
+      'Redis did not respond within a second, or cannot be used: for example, it refuses the user, the password or writes. `detail` says why.',
     action:
       'Retry after the time in `Retry-After`. If the response has a `taskId`, look that task up first, because it may have been stored. If Redis stays unusable, see [Redis is unreachable](../runbook/redis-unreachable.md).',
   },
@@ -259,11 +258,11 @@ export const ERROR_ADVICE: Readonly<Record<ErrorCode, Advice>> = {
     action: 'Fix the handler that the message names.',
   },
   isolation_unavailable: {
-    meaning: 'An isolated task was passed to a runner without an isolator.',
-    action: 'Run the task with `createWorker`, or pass an isolator.',
+    meaning: 'The task is isolated in a thread or a child process, and what runs it has no isolator.',
+    action: 'Run the task with `createWorker`, or pass an isolator to `processor`.',
   },
   illegal_transition: {
-    meaning: 'A state machine was asked to make a transition that its table does not contain.',
+    meaning: 'Bullpen tried to change a state in a way that its table of transitions does not allow.',
     action: 'This is a bug in Bullpen. Please report it.',
   },
   wrong_state: {
@@ -281,7 +280,7 @@ export const ERROR_ADVICE: Readonly<Record<ErrorCode, Advice>> = {
   stage_failed: {
     meaning: 'A function of a pipeline threw an error, which is the `cause`. The error names the stage and the item.',
     action:
-      'Fix the function or the item. To run the other items to their end, [collect the errors](../how-to/pipelines.md#errors).',
+      'Fix the function or the item. To process the other items anyway, [collect the errors](../how-to/pipelines.md#errors).',
   },
   source_failed: {
     meaning:
@@ -304,7 +303,7 @@ export const ERROR_ADVICE: Readonly<Record<ErrorCode, Advice>> = {
   },
   input_gone: {
     meaning:
-      'A task of a pipeline is dead because its run no longer keeps its input: the task had already been counted when it was run again, or Redis has lost data.',
+      'The run of a pipeline no longer keeps the input of its task, so the task is dead: its end had already been counted when it ran again, or Redis has lost data.',
     action: 'Start the pipeline again.',
   },
   invalid_item: {
@@ -314,9 +313,9 @@ export const ERROR_ADVICE: Readonly<Record<ErrorCode, Advice>> = {
   },
   source_changed: {
     meaning:
-      'The source of a pipeline was run again and did not yield the same items as before. With cursors: it yielded its first item or the item at its cursor again.',
+      'The source of a pipeline was run again and did not yield the same items as before or, with cursors, began again at its first item or at the item at its cursor.',
     action:
-      'Let the source yield the same items for the same input, or let it yield its items with cursors and skip all items up to and including the one at the cursor that it receives.',
+      'Yield the same items for the same input. Or yield them with cursors, and begin after the item at the cursor that the source receives.',
   },
   source_replaced: {
     meaning:

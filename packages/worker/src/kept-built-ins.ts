@@ -1,8 +1,8 @@
 // Keeps the built-in functions on which the worker, BullMQ and ioredis rely, whatever an inline handler replaces.
 //
-// The functions are compared when an inline handler first gives up control, and when it ends. Between two awaits, a handler can replace
-// what every library calls by its global name, such as setTimeout, only until the microtasks end, so that no other callback sees it. A
-// timer notices the rest. The state is global, because a process has only one set of built-in functions.
+// The functions are compared when an inline handler first gives up control, and when it ends. In between, the globals that libraries call
+// by name, such as setTimeout, are restored at the end of the microtasks in which a handler has replaced them, so that no other callback
+// sees it. A timer notices the rest. The state is global, because a process has only one set of built-in functions.
 import { Socket } from 'node:net'
 import { Duplex, Readable, Writable } from 'node:stream'
 import type { Log, TaskContext } from '@bullpen/contract'

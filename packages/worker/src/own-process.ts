@@ -5,10 +5,10 @@ import { constants } from 'node:os'
 type Listeners = Readonly<Record<string, (...args: never[]) => void>>
 
 /**
- * Adds the listeners to the process, and adds them again if a handler removes them. `isFromHandler` gets what the running code has done,
- * such as `called process.exit(1)`, and returns whether a handler did it. A handler that exits or signals its own process does not end the
- * worker. Otherwise, the task would end every worker that starts it. The exceptions are SIGKILL and `process.abort`. Returns a function
- * that undoes all this.
+ * Adds the listeners to the process, and adds them again if a handler removes them. A handler that exits or signals its own process does
+ * not end the worker, because its task would then end every worker that starts it. The exceptions are SIGKILL and `process.abort`.
+ * `isFromHandler` gets what the running code has done, such as `called process.exit(1)`, and returns whether a handler did it. Returns a
+ * function that undoes all this.
  */
 export function ownProcess(listeners: Listeners, isFromHandler: (act: string) => boolean): () => void {
   // A listener runs in the async context in which it was added, which must not be that of a handler.

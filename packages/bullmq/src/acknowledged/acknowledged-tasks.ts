@@ -6,7 +6,7 @@ import type { NewTask } from '@bullpen/engine'
 
 /** For how long every task is remembered, in ms. It is forgotten within twice this time. */
 const REMEMBER_MS = 60_000
-/** How many tasks are remembered at least, if they are acknowledged faster. 100,000 ids take about 10 MB. */
+/** If more tasks are acknowledged in that time, only the newest are remembered: at least this many, at most twice as many (about 10 MB). */
 const MOST = 50_000
 
 export interface AcknowledgedTasks {

@@ -1,11 +1,12 @@
 // Notices that Redis has lost tasks that this process had acknowledged: after a failover to a replica that lagged behind, a restart without
 // the newest writes, a restored backup, or FLUSHALL.
 //
-// After each change of the server, the process looks for all tasks that it remembers (./acknowledged-tasks.ts), unless the same server
-// process still has the same history. Without a change, it only compares how many tasks each queue has accepted, a number that never
-// decreases otherwise. If a count has decreased, or the server has changed during a look, the process looks for the tasks of all queues
-// again before it reports anything, because the queues that it looked at first may have lost tasks as well. It therefore reports each loss
-// in one line. Redis notes which process has found a lost task first, so that only that process counts the task.
+// - After a change of the server, unless the same server process still has the same history, it looks for all tasks that it remembers
+//   (./acknowledged-tasks.ts).
+// - Without a change, it only compares how many tasks each queue has accepted, a number that decreases only if Redis loses data.
+// - If a count has decreased, or the server changes during a look, it looks through all queues again before it reports anything, because
+//   those that it looked at first may have lost tasks as well. Each loss is therefore reported in one line.
+// - Redis notes which process has found a lost task first, so that only that process counts the task.
 import { randomUUID } from 'node:crypto'
 import type { Log } from '@bullpen/contract'
 import { readTaskId, timeText } from '@bullpen/contract/internal'
@@ -38,7 +39,7 @@ export interface LossWatchOptions {
 
 export interface LossWatch {
   /**
-   * Looks for lost tasks. Takes one round trip for each queue of which tasks are remembered and, after a change of the server, one more
+   * Looks for lost tasks. Takes one round trip for each queue with remembered tasks and, after a change of the server, one more
    * for every 2,000 of them. Rejects if Redis is not reachable, and then looks again at the next call.
    */
   check(): Promise<void>

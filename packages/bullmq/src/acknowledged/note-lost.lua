@@ -1,19 +1,19 @@
 #!lua flags=allow-oom
--- Notes which of the tasks that a process has acknowledged are lost: they do not exist, and nothing shows that they were deleted. A task
--- is not lost if it was deleted soon after its enqueue, if one of the queue's events is about it, or if the queue was obliterated, which
+-- Notes which of the tasks that a process has acknowledged are lost: they do not exist, and nothing shows that they were deleted. Three
+-- things show that: the task was deleted soon after its enqueue, an event of the queue is about it, or the queue was obliterated, which
 -- deletes the events and keeps the totals. If tasks are missing, the script reads all events of the queue.
 --
 -- KEYS[1]  totals
 -- KEYS[2]  recentlyRemoved
 -- KEYS[3]  events           BullMQ's
--- KEYS[4]  lostTasks        by each lost task the process that noted it; and `newest`, the newest one and when it was noted
+-- KEYS[4]  lostTasks        for each lost task, the process that noted it; and `newest`: the last one, and when it was noted
 -- ARGV[1]  base             the prefix of the queue's keys
 -- ARGV[2]  process
 -- ARGV[3]  keptMs           for how long lost tasks are noted
--- ARGV...                    for each task, its id of each and, after a blank, its caller, if it has one
+-- ARGV...                    for each task, its id and, after a blank, its caller, if it has one
 --
--- Returns `[accepted: number, lost: string[]]`: how many tasks the queue has ever accepted, and the ids of those of the lost tasks that this
--- process has noted, now or before.
+-- Returns `[accepted: number, lost: string[]]`: how many tasks the queue has ever accepted, and the ids of the lost tasks that this process
+-- has noted, now or before.
 local totals, recentlyRemoved, events, lostTasks = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local base, process, keptMs = ARGV[1], ARGV[2], ARGV[3]
 --- @include time

@@ -80,7 +80,7 @@ describe('a paused queue', () => {
     await command({ action: 'pause', queue: 'rig' })
     await redis.zadd(keys.laneTimes, 5_000, 'a')
     await command({ action: 'resume', queue: 'rig' })
-    expect(await redis.zrange(keys.marker, 0, -1, 'WITHSCORES')).toEqual(['1', '5000'])
+    expect(await redis.zrange(keys.marker, 0, '-1', 'WITHSCORES')).toEqual(['1', '5000'])
   })
 
   it('starts no task on any worker, lets running ones finish, and shows its tasks as waiting', async () => {

@@ -3,11 +3,11 @@
 //
 // All connections of this thread are checked together, from what they have received in all, so that a command costs nothing:
 //
-//   - A connection is silent if nothing has arrived for `afterMs` while a reply was due. A command that blocks in Redis is due when its
-//     time has passed.
-//   - Redis replies in turn. If it has sent something to another connection since a reply was due, only this connection is silent, and the
-//     time for which it was idle counts too: the connection is closed `afterMs` after the last reply, instead of after the first command
-//     without one, but not before that reply is 1 s late, and not while this process is still sending the command.
+//   - A connection is silent if nothing has arrived for `afterMs` while a reply was due. The reply to a command that blocks in Redis is due
+//     when the command's time has passed.
+//   - Redis replies in turn. If it has sent something to another connection since a reply was due, only this connection is silent. The time
+//     for which it was idle then counts too: it is closed `afterMs` after the last bytes that arrived, but not before the reply is 1 s
+//     late, and not while this process is still sending the command.
 //   - An idle connection owes no reply, so its silence would not be noticed. A producer that has received nothing for 3 s therefore sends a
 //     PING. So does a subscriber after 1.5 s, which is rare, because the leader sends a message each second. A command that waits in Redis
 //     waits for at most 3.4 s at a time. Only a consumer's connection for commands may be idle for longer: PINGs over it would double again
@@ -22,7 +22,7 @@ import { withDuplicates } from '../scripts/with-duplicates.ts'
 
 /** How long a server may owe a reply without sending anything, in ms, including the time between two checks. */
 const SILENT_AFTER_MS = 4_000
-/** How long a server may owe a reply in any case, in ms. It owes the reply to a command that blocks once the command's time has passed. */
+/** A reply that is less late than this never closes a connection, in ms. */
 const GRACE_MS = 1_000
 /** A connection that has received nothing for this long is closed if another one to the same server is silent, in ms. */
 const QUIET_MS = 2_500

@@ -4,10 +4,10 @@
 // happens only when the first caller of a queue appears, and when the last caller of all queues has gone. In a cluster, one command
 // can't read streams of several hash slots, so each slot has a connection of its own.
 //
-// Redis drops the oldest entries of a stream. It can drop entries that were not read yet only if more than the stream keeps were added
-// between two reads, so that a read returns all that are kept, or if no read has succeeded for some time, because entries are also dropped
-// by their age. Only in these cases does a read take another command. It compares how many entries Redis has counted with how many were
-// read, because the last entry that was read may have been dropped without any that follow it.
+// Redis drops the oldest entries of a stream. It can drop entries that were not read yet in two cases: more were added between two reads
+// than the stream keeps, so that a read returns all that are kept; or no read has succeeded for some time, because entries are also dropped
+// by their age. Only then does a read take another command, which compares how many entries Redis has counted with how many were read. To
+// look whether the last entry that was read still exists is not enough, because it may have been dropped without any that follow it.
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Log } from '@bullpen/contract'
 import { compareEventIds, STREAM_START } from '@bullpen/engine/internal'
@@ -201,7 +201,7 @@ function createGroup({ redis, connect, log }: StreamFollowerOptions): Group {
     void checkAll()
   }
 
-  /** Looks whether Redis has lost the newest entries, for example because a replica has taken over that lagged behind. */
+  /** Looks whether Redis has lost the newest entries, for example because a replica that lagged behind has taken over. */
   const checkAll = async (): Promise<void> => {
     for (const [key, stream] of streams) {
       try {

@@ -9,8 +9,8 @@ import { isCluster, keyOfNode } from './redis-client.ts'
 const RESPONDS_WITHIN_MS = 800
 
 /**
- * Returns the nodes that have slots and do not respond, each with those of these keys that it has. A single server is no node. Takes one
- * round trip of a cluster, with one command for each node.
+ * Returns the nodes that have slots and do not respond, each with those of the given keys that it has. Returns none for a single server.
+ * Takes one round trip in a cluster, with one command for each node.
  */
 export async function unreachableNodes(
   redis: Commander,

@@ -4831,8 +4831,8 @@ end
 export const luaInclude = (name: keyof typeof INCLUDES): string => withIncludes(INCLUDES[name], INCLUDES)
 
 /**
- * Notes which of the tasks that a process has acknowledged are lost: they do not exist, and nothing shows that they were deleted. A task
- * is not lost if it was deleted soon after its enqueue, if one of the queue's events is about it, or if the queue was obliterated, which
+ * Notes which of the tasks that a process has acknowledged are lost: they do not exist, and nothing shows that they were deleted. Three
+ * things show that: the task was deleted soon after its enqueue, an event of the queue is about it, or the queue was obliterated, which
  * deletes the events and keeps the totals. If tasks are missing, the script reads all events of the queue.
  */
 export const noteLostScript = luaScript<

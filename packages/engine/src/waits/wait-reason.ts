@@ -1,6 +1,5 @@
 // Decides why a task does not run, from what the store knows about the task, its queue and the queue's workers. If several reasons
-// hold, the first of them counts: a reason of the task itself, one of the whole queue, one of its workers, a limit, and then the
-// order of the queue.
+// apply, the first one counts, in this order: the task itself, the whole queue, its workers, a limit, the order of the queue.
 import type { DrainMode, LaneWait, TaskRecord, WaitsFor } from '@bullpen/contract'
 import { isAlive } from '../fleet/fleet.ts'
 import type { RegisteredWorker } from '../ports/fleet.ts'
@@ -31,7 +30,7 @@ export interface WaitFacts {
   /** The queue's concurrency limit, and how many tasks are active. */
   readonly concurrency: number | undefined
   readonly active: number
-  /** Those of the live workers of the queue. */
+  /** The pools on the queue of all live workers. */
   readonly pools: readonly WaitPool[]
   /** When a worker last reported a running pool on the queue, if one has within 30 days. */
   readonly servedAt: number | undefined

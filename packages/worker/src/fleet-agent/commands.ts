@@ -102,7 +102,7 @@ export function executeCommand(
     case 'resume':
       return forEach(plan.queues, 'resumed', (queue) => {
         if (pools.causeOf(queue) !== undefined && isHeld(queue)) {
-          throw new BullpenError('wrong_state', `queue '${queue}' is draining across its whole fleet`)
+          throw new BullpenError('wrong_state', `queue '${queue}' is draining on all workers: resume the whole queue`)
         }
         return pools.resume(queue) === 'later' ? `${queue} (when its running tasks have ended)` : queue
       })

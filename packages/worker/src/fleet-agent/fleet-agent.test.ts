@@ -409,7 +409,7 @@ describe('the drain of a whole queue', () => {
       expect(statuses()[0]?.notReady).toBe('the whole queue is draining')
       expect(await send(of({ action: 'resume', worker: ME, queue: 'one' }))).toMatchObject({
         outcome: 'refused',
-        detail: "queue 'one' is draining across its whole fleet",
+        detail: "queue 'one' is draining on all workers: resume the whole queue",
       })
       await clock.advance(3 * HEARTBEAT_INTERVAL_MS)
       expect(lines.filter(({ message }) => message === 'drained')).toHaveLength(1)

@@ -1,5 +1,5 @@
-// Says what the errors mean with which Redis and Valkey reply. Each of them begins with its code. Codes that are not here, such as ERR, say
-// nothing about the server.
+// Says what the error replies of Redis and Valkey mean. Each reply begins with its code. Codes that are not here, such as ERR, say nothing
+// about the server.
 
 /**
  * - `not_now`: the server has refused the command before it changed anything, and will accept it later
@@ -73,7 +73,7 @@ export const ERROR_REPLIES = {
   NOPERM: {
     means: 'never',
     problem: 'does not permit the user to use a command, key or channel (NOPERM)',
-    advice: 'give the user the documented permissions',
+    advice: 'give the user the permissions that the guide "Configure Redis" lists',
   },
   DENIED: {
     means: 'never',

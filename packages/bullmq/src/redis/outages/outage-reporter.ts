@@ -1,5 +1,5 @@
-// Reports a Redis outage once per process instead of once per connection: logs one line when the outage begins, one when its cause turns
-// out to be another, one every 30 s while it lasts, and one when it is over. See cluster-nodes.ts for outages of single cluster nodes.
+// Reports a Redis outage once per process instead of once per connection: logs one line when the outage begins, one whenever its cause
+// changes, one every 30 s while it lasts, and one when it is over. See cluster-nodes.ts for outages of single cluster nodes.
 import type { Log } from '@bullpen/contract'
 import { readRedisUrl } from '@bullpen/contract/internal'
 import type { Commander } from '../../scripts/script.ts'
@@ -84,7 +84,7 @@ function createReporter(
     down.add(redis)
     const { first, still } = TROUBLE_LINES[trouble]
     const now = performance.now()
-    // An error that says why the connection cannot be used is undefined for the other kinds of trouble, which say it themselves.
+    // The other kinds of trouble say themselves why the connection cannot be used.
     const why = trouble === 'unusable' ? err : undefined
     const begin = (): void =>
       log.warn({ redis: address, err: why }, trouble === 'unreachable' && wasConnected ? LOST : first)

@@ -5,8 +5,8 @@ import { isCluster, keyOfNode } from '../redis-client.ts'
 type Events = Pick<Commander, 'on' | 'off'>
 
 /**
- * Calls `changed` each time that the connection is established and, in a cluster, that the nodes are others. Returns a function that ends
- * it.
+ * Calls `changed` whenever the connection is established and, in a cluster, whenever the masters have changed. Returns a function that
+ * stops this.
  */
 export function onServerChange(redis: Events, changed: () => void): () => void {
   let masters = ''

@@ -11,8 +11,8 @@ import { describeServer, type Server, serversOf } from './server-description.ts'
 import { infoNumber } from './server-info.ts'
 
 /**
- * Some round trips may be slow because this process is busy, and some are fast although Redis is busy, because they fall between two long
- * commands of other clients. The median of round trips that are made at different times tells which of the two is the rule.
+ * Some round trips are slow although only this process is busy, and some are fast although Redis is busy, because they fall between two
+ * long commands of other clients. The median of several, made at different times, shows the rule.
  */
 const ROUND_TRIPS = 9
 /** The time between two round trips, in ms. */

@@ -12,7 +12,7 @@ const MESSAGES: Readonly<Record<ServerCheck, string>> = {
   version: 'redis is too old for Bullpen',
   persistence: 'redis appendonly is off: a restart of Redis loses tasks',
   eviction: 'redis maxmemory-policy allows eviction: Redis may delete tasks',
-  maxmemory: 'redis maxmemory is not set: the machine may run out of memory and end Redis',
+  maxmemory: 'redis maxmemory is not set: the machine may run out of memory and kill Redis',
   listpack: 'redis hash-max-listpack-value is small: waiting tasks take about twice the memory',
 }
 

@@ -8,7 +8,7 @@ export function waitText(wait: WaitsFor, task: Pick<TaskRecord, 'queue' | 'concu
   const { queue } = task
   switch (wait.kind) {
     case 'scheduled':
-      return `its time, ${timeText(wait.until)}`
+      return `its due time, ${timeText(wait.until)}`
     case 'retry':
       return `attempt ${wait.attempt} of ${wait.maxAttempts}, which is due at ${timeText(wait.until)}`
     case 'unsupported':

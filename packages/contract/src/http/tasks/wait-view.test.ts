@@ -9,7 +9,7 @@ const ahead = 2
 
 /** One of each kind, so that a further kind does not compile without its text. */
 const TEXTS: { readonly [K in WaitsFor['kind']]: readonly [Extract<WaitsFor, { kind: K }>, string] } = {
-  scheduled: [{ kind: 'scheduled', until }, `its time, ${T}`],
+  scheduled: [{ kind: 'scheduled', until }, `its due time, ${T}`],
   retry: [{ kind: 'retry', until, attempt: 2, maxAttempts: 5 }, `attempt 2 of 5, which is due at ${T}`],
   unsupported: [
     { kind: 'unsupported', until, worker: 'old:1', code: 'unknown_task' },
