@@ -4,7 +4,7 @@
 // Each method runs one script, and returns or throws what BullMQ's own method would. `composeBackend`
 // (../internals/composition/backend.ts) puts them in place of BullMQ's. Their scripts use Redis's clock.
 import { QueueKeys, type RedisClient, type RedisQueueBackend, type WorkerOptions } from 'bullmq'
-import type { Cluster, Redis } from 'ioredis'
+import type { Cluster } from 'ioredis'
 import { RESERVED_IDS } from '../keys.ts'
 import { type Lock, renewLocks } from '../locks/renewal.ts'
 import { runScriptOnClient, type ScriptRunner } from '../scripts/script.ts'
@@ -233,10 +233,10 @@ export function taskMethods(backend: RedisQueueBackend): TaskMethods {
       const client = await backend.connection.client
       const base = backend.toKey('')
       let removed = 0
-      for (const server of serversOf(client)) {
+      for (const scan of scansOf(client, `${base}*`, count)) {
         let cursor = '0'
         do {
-          const [next, keys] = await server.scan(cursor, 'MATCH', `${base}*`, 'COUNT', count)
+          const [next, keys] = await scan(cursor)
           const ids = jobsAmong(keys, base)
           if (ids.length > 0) removed += await run(removeOrphansScript, { wait: backend.toKey('wait') }, { base }, ids)
           cursor = next
@@ -305,9 +305,16 @@ function workerOptionsOf(backend: RedisQueueBackend): Partial<WorkerOptions> {
   return (backend as unknown as { queue: { opts: Partial<WorkerOptions> } }).queue.opts
 }
 
-/** A cluster's own SCAN asks one random node. BullMQ's client passes these methods on to ioredis. */
-function serversOf(client: RedisClient): readonly Redis[] {
-  return client.isCluster ? (client as unknown as Cluster).nodes('master') : [client as unknown as Redis]
+type Scan = (cursor: string) => Promise<[next: string, keys: string[]]>
+
+/**
+ * Returns for each server what scans its keys. A cluster's own SCAN asks one random node, and BullMQ's client passes `nodes` on to ioredis.
+ * A client of one server may use another library.
+ */
+function scansOf(client: RedisClient, pattern: string, count: number): readonly Scan[] {
+  if (!client.isCluster) return [(cursor) => client.scan(cursor, { MATCH: pattern, COUNT: count })]
+  const nodes = (client as unknown as Cluster).nodes('master')
+  return nodes.map((node) => (cursor) => node.scan(cursor, 'MATCH', pattern, 'COUNT', count))
 }
 
 /** The ends of the keys of a job, after its id. */

@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto'
 import { type FlowJob, FlowProducer, Job, type JobsOptions, Queue } from 'bullmq'
 import { Redis } from 'ioredis'
-import { describe, expect, inject, it, onTestFinished } from 'vitest'
+import { describe, expect, inject, it, onTestFinished, vi } from 'vitest'
 import { type Attachable, attach } from '../attach.ts'
 import { repairIndex } from '../internals/status/index-repair.ts'
 import { prefixOf, queueKeys } from '../keys.ts'
@@ -1295,6 +1295,19 @@ describe('a removal of orphaned jobs', () => {
       call: (_, { queue }) => queue.removeOrphanedJobs(1_000_000),
       isBroken: true,
     })
+  })
+
+  it('scans in the form that BullMQ’s clients for all libraries take', async () => {
+    const { queue, redis, keys, add } = stage('bullpen')
+    await add('orphan')
+    await redis.lrem(keys.wait, 1, 'orphan')
+    const { connection } = queue.getBackend()
+    const client = await connection.client
+    const scan = vi.fn(client.scan.bind(client))
+    const watched = new Proxy(client, { get: (of, name) => (name === 'scan' ? scan : Reflect.get(of, name)) })
+    vi.spyOn(connection, 'client', 'get').mockResolvedValue(watched)
+    expect(await queue.removeOrphanedJobs(1_000_000)).toBe(1)
+    expect(scan.mock.calls).toEqual([['0', { MATCH: `${keys.base}*`, COUNT: 1_000_000 }]])
   })
 
   it('leaves what Bullpen stores, and the tasks in lanes', async () => {
