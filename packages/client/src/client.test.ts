@@ -345,7 +345,7 @@ describe('the error of an enqueue', () => {
   })
 
   test.each<[string, Answer, object]>([
-    ['the response was lost', 'break', { code: 'unreachable', status: undefined, cause: expect.any(TypeError) }],
+    ['the response was lost', 'break', { code: 'unreachable', status: undefined, cause: expect.any(Error) }],
     ['the API did not respond in time', 'silence', { code: 'unreachable' }],
     ['a proxy responded', [503, '<html>'], { code: 'unexpected_response', status: 503 }],
     ['the response is not JSON', [202, '<html>'], { code: 'unexpected_response', status: 202 }],

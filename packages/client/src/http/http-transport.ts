@@ -9,6 +9,7 @@ import { type HttpRequest, sendRequest } from './request.ts'
 import { toJson, waitQuery } from './request-parts.ts'
 import { isBulkResponseFor, isCancelled, isEnqueueResponse, isTask } from './responses.ts'
 import { runTransport } from './run-transport.ts'
+import { createSend } from './send.ts'
 
 export interface HttpOptions {
   /**
@@ -21,7 +22,12 @@ export interface HttpOptions {
    * Defaults to '10s'.
    */
   readonly requestTimeout?: Duration
-  /** The function that sends requests. Defaults to the global `fetch`, which keeps connections alive. */
+  /**
+   * The function that sends requests. Defaults to the global `fetch`. On Node, it defaults to Node's HTTP client with its global agent,
+   * which takes less CPU time, and only streams of events use `fetch`. Node's client is not used while instrumentation listens to `fetch`,
+   * or if the program has replaced `fetch` or, with undici's `setGlobalDispatcher`, what sends its requests by another class than `Agent`.
+   * If you have set an `Agent` with settings of its own, pass `fetch`.
+   */
   readonly fetch?: typeof globalThis.fetch
 }
 
@@ -44,6 +50,7 @@ export function http(url: string | URL, apiKey: string, options: HttpOptions = {
   checkApiKey(apiKey)
   const settings = {
     baseUrl: parseUrl(url),
+    send: createSend(options.fetch),
     fetch,
     timeoutMs: milliseconds(requestTimeout, 'requestTimeout'),
     headers: {

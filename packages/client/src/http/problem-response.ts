@@ -1,12 +1,17 @@
 // Reads the problem details (RFC 9457) of a response whose status is not a success.
 import type { BulkResult, Problem } from '@bullpen/contract'
 import { type CallOutcome, ProblemError, REFUSALS } from '@bullpen/contract/internal'
+import type { HttpResponse } from './send.ts'
 import { someOf, text, whole, word } from './shape.ts'
 
 type ResultProblem = Extract<BulkResult, { readonly error: unknown }>['error']
 
 /** Creates the error for a response. `body` is the text of the response. `request` describes the request. */
-export function problemIn(response: Response, body: string, request: string): ProblemError {
+export function problemIn(
+  response: Pick<HttpResponse, 'status' | 'headers'>,
+  body: string,
+  request: string,
+): ProblemError {
   const { status, headers } = response
   const seconds = Number(headers.get('retry-after') ?? Number.NaN)
   const retryAfterMs = seconds >= 0 ? seconds * 1_000 : undefined

@@ -1,10 +1,15 @@
 // Refuses redirects, because following one may turn a POST into a GET, or drop or disclose the API key.
 import { ProblemError } from '@bullpen/contract/internal'
+import type { HttpResponse } from './send.ts'
 
 /** @throws ProblemError if the response to the request to `url` is a redirect, or if `fetch` has followed one. */
-export function refuseRedirect(response: Response, url: URL, method: string): void {
+export function refuseRedirect(
+  response: Pick<HttpResponse, 'status' | 'headers' | 'type' | 'redirected' | 'url'>,
+  url: URL,
+  method: string,
+): void {
   const { status, headers, type, redirected } = response
-  const to = redirected ? response.url : headers.get('location')
+  const to = redirected ? (response.url ?? null) : headers.get('location')
   // Browsers do not show a redirect's status and location.
   const isRedirect = type === 'opaqueredirect' || redirected || (status >= 300 && status < 400 && to !== null)
   if (!isRedirect) return

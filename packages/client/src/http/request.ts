@@ -1,9 +1,11 @@
 // Sends one request to the API with a time limit, and turns every failure into a ProblemError.
 import { ProblemError } from '@bullpen/contract/internal'
 import { timeLimit } from '../time-limit.ts'
+import { CONNECT_TIMEOUT } from './node-send.ts'
 import { beginningOf, problemIn } from './problem-response.ts'
 import { refuseRedirect } from './redirect.ts'
 import { addressOf } from './request-parts.ts'
+import type { HttpResponse, Send } from './send.ts'
 import type { Check } from './shape.ts'
 
 export interface HttpRequest<T> {
@@ -23,6 +25,8 @@ export interface HttpRequest<T> {
 export interface HttpSettings {
   readonly baseUrl: URL
   readonly headers: Readonly<Record<string, string>>
+  readonly send: Send
+  /** Reads streams of events. */
   readonly fetch: typeof globalThis.fetch
   /** The time limit for a request, in ms, in addition to the time that it asks the API to wait. */
   readonly timeoutMs: number
@@ -30,7 +34,7 @@ export interface HttpSettings {
 
 /** Sends the request and returns the parsed response. @throws ProblemError, or the signal's reason if the signal aborts. */
 export async function sendRequest<T>(
-  { baseUrl, headers, fetch, timeoutMs }: HttpSettings,
+  { baseUrl, headers, send, timeoutMs }: HttpSettings,
   request: HttpRequest<T>,
   signal: AbortSignal | undefined,
 ): Promise<T> {
@@ -39,23 +43,22 @@ export async function sendRequest<T>(
   const limit = timeLimit(limitMs, signal, () => new DOMException(`no response within ${limitMs} ms`, 'TimeoutError'))
   try {
     const address = addressOf(baseUrl, path)
-    const response = await fetch(address, {
+    const response = await send(address, {
       method,
       headers: {
         ...headers,
         ...request.headers,
         ...(body === undefined ? undefined : { 'content-type': 'application/json' }),
       },
-      ...(body === undefined ? {} : { body }),
-      redirect: 'manual',
+      body,
       signal: limit.signal,
     })
-    const text = await response.text()
+    const { text } = response
     refuseRedirect(response, address, method)
+    const result = parsed(text)
+    if (response.ok && isExpected(result)) return result
     if (isBrokenOff(response, text)) throw brokenOff(response)
     if (!response.ok) throw problemIn(response, text, `${method} ${baseUrl.origin}`)
-    const result = parsed(text)
-    if (isExpected(result)) return result
     throw unexpected(`${method} ${baseUrl.origin}`, response.status, text)
   } catch (error) {
     if (error instanceof ProblemError) throw error
@@ -67,11 +70,11 @@ export async function sendRequest<T>(
 }
 
 /** Returns whether a success lacks its end. The API's responses are JSON objects, and none is empty. */
-export function isBrokenOff({ ok }: Response, text: string): boolean {
+export function isBrokenOff({ ok }: Pick<HttpResponse, 'ok'>, text: string): boolean {
   return ok && (text === '' || (text.startsWith('{') && parsed(text) === undefined))
 }
 
-export function brokenOff({ status }: Response): Error {
+export function brokenOff({ status }: Pick<HttpResponse, 'status'>): Error {
   return new Error(`the HTTP ${status} response was cut off`)
 }
 
@@ -98,6 +101,7 @@ const NEVER_SENT: readonly unknown[] = [
   'EHOSTUNREACH',
   'ENETUNREACH',
   'UND_ERR_CONNECT_TIMEOUT',
+  CONNECT_TIMEOUT,
 ]
 
 /** Creates the error for a request that got no response, or whose response broke off. */
