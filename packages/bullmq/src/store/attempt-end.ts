@@ -107,8 +107,6 @@ export type Value = string | number
 
 export interface ScriptEnd {
   readonly id: string
-  /** The token of the task's lock. '0' stands for no lock. */
-  readonly token: string
   readonly verdict: ScriptVerdict
   readonly value: Value
   readonly end: AttemptEnd | undefined
@@ -118,8 +116,11 @@ export interface ScriptEnd {
   readonly fields: Readonly<Record<string, unknown>> | undefined
 }
 
-/** Every end of a task takes this path, so the function allocates little more than what it returns. */
-export function endArguments({ id, token, verdict, value, end, more, fields }: ScriptEnd): Value[] {
+/**
+ * Returns the arguments of an end that follow its task's id. Every end of a task takes this path, so the function allocates little more
+ * than what it returns.
+ */
+export function endArguments({ verdict, value, end, more, fields }: ScriptEnd): Value[] {
   if (end !== undefined) {
     const { rule, budget, events, followUps, calls, survival } = end
     if (rule) more.push('rule', rule)
@@ -134,8 +135,7 @@ export function endArguments({ id, token, verdict, value, end, more, fields }: S
     if (each !== undefined) stored.push(name, each as Value)
   }
   if (end?.stacks !== undefined) stored.push('stacktrace', end.stacks)
-  const counted = [id, token, verdict, value, end?.fencingToken ?? '', more.length / 2]
-  return [...counted, ...more, stored.length / 2, ...stored]
+  return [verdict, value, end?.fencingToken ?? '', more.length / 2, ...more, stored.length / 2, ...stored]
 }
 
 const NO_FIELDS: Readonly<Record<string, unknown>> = Object.freeze({})

@@ -1,20 +1,11 @@
 // BullMQ's backend over Bullpen's own script: the methods with which a Worker fetches jobs, and moves them out of the active ones.
 import type { FinalStatus } from '@bullpen/contract'
 import type { Candidates, Retention } from '@bullpen/engine/internal'
-import {
-  type IQueueBackend,
-  type KeepJobs,
-  type QueueBaseOptions,
-  type RedisQueueBackend,
-  raw2NextJobData,
-  type WorkerOptions,
-} from 'bullmq'
+import { type IQueueBackend, type KeepJobs, type RedisQueueBackend, raw2NextJobData } from 'bullmq'
 import { encodeKind, kindOfReason } from '../internals/status/stored-kind.ts'
-import { scriptCall } from '../redis/script-calls.ts'
-import { type Commander, defineOn, runScriptOnClient } from '../scripts/script.ts'
+import type { Commander } from '../scripts/script.ts'
 import {
   type AttemptEnd,
-  endArguments,
   type PendingEnds,
   type ScriptEnd,
   settle,
@@ -22,10 +13,7 @@ import {
   takeEnd,
   type Value,
 } from './attempt-end.ts'
-import { endAndStartScript } from './scripts.ts'
-
-/** The reply for one start (lua/includes/task-start.lua). */
-export type StartReply = [job: readonly string[] | 0, id: string | 0, rateLimitMs: number, nextDue: number]
+import { gatherMoves, type Moved, type Owner } from './move-batch.ts'
 
 export interface MovesOptions {
   /** Returns the time in ms since 1970, by the clock that all of the queue's processes share. */
@@ -51,50 +39,38 @@ export const ENDS_PER_REMOVAL = 8
 /** How many jobs an end removes at once because of BullMQ's own options. */
 const REMOVED_BY_OPTIONS = 1_000
 
-/** What BullMQ's backend for Redis knows about its Worker. The property is protected in BullMQ's types. */
-interface Owner {
-  readonly opts: QueueBaseOptions & Partial<WorkerOptions>
-  readonly closing: Promise<void> | undefined
-}
-
 /** How one move is sent. The end that it carries out has been taken from those that are pending. */
-type Sent = Omit<ScriptEnd, 'end'> & { readonly fetches: boolean }
+type Sent = Omit<ScriptEnd, 'end'> & { readonly token: string; readonly fetches: boolean }
 
 /** Replaces the methods of a backend that fetch jobs and move active ones. */
 export function replaceMoves(backend: RedisQueueBackend, options: MovesOptions): void {
-  const { now, toMachine, retention, candidates, pending, prepare } = options
+  const { now, toMachine, retention, commands, candidates, pending, prepare } = options
   const { queue: owner } = backend as unknown as { readonly queue: Owner }
-  const send = senderOf(backend, options.commands)
+  const make = gatherMoves(backend, { owner, now, commands, candidates })
   let ends = 0
 
-  const startArguments = (token: string, name: string | undefined): Value[] => {
-    const { lockDuration, limiter } = owner.opts
-    const only = candidates === undefined ? '' : candidatesArgument(candidates.next())
-    return [token, lockDuration ?? '', name ?? '', limiter?.max ?? '', limiter?.duration ?? '', only]
+  const started = (token: string, start: Moved['start']): unknown[] | Promise<unknown[]> => {
+    if (start === 'later') return fetchJob(token)
+    if (start === 0) return []
+    if (start[3] > 0) start[3] = toMachine(start[3])
+    return raw2NextJobData(start)
   }
 
-  const started = (reply: StartReply | undefined): unknown[] => {
-    if (reply === undefined) return []
-    if (reply[3] > 0) reply[3] = toMachine(reply[3])
-    return raw2NextJobData(reply)
-  }
+  const fetchJob = (token: string): Promise<unknown[]> =>
+    make({ token, starts: true, end: undefined }).then(({ start }) => started(token, start))
 
   /** Returns the script's reply for the end, the job that was fetched, and when the attempt ended. */
-  const move = (command: string, end: AttemptEnd | undefined, { fetches, ...sent }: Sent) => {
-    const at = now()
-    const starts = fetches && !owner.closing ? startArguments(sent.token, owner.opts.name) : []
-    const args = [...endArguments({ ...sent, end }), ...starts]
-    return send(at, 1, starts.length === 0 ? 0 : 1, args).then(
-      ([[code = 0], [next]]) => {
-        if (end !== undefined) settle(end, code)
-        if (code < 0) throw backend.finishedErrors({ code, jobId: sent.id, command, state: 'active' })
-        return { code, result: started(next), at }
-      },
-      (error: unknown) => {
-        if (end !== undefined) settleByError(pending, end, error)
-        throw error
-      },
-    )
+  const move = async (command: string, end: AttemptEnd | undefined, { token, fetches, ...sent }: Sent) => {
+    const starts = fetches && !owner.closing
+    const { code, start, at } = await make({ token, starts, end: { ...sent, end } }).catch((error: unknown) => {
+      if (end !== undefined) settleByError(pending, end, error)
+      throw error
+    })
+    if (end !== undefined) settle(end, code)
+    if (code < 0) throw backend.finishedErrors({ code, jobId: sent.id, command, state: 'active' })
+    // The attempt has ended, whether or not another task can be fetched.
+    const result = start === 'later' ? await fetchJob(token).catch(() => []) : await started(token, start)
+    return { code, result, at }
   }
 
   /** Tells the script which tasks are kept: those that BullMQ's own options keep and, in some ends, those of the retention. */
@@ -113,10 +89,9 @@ export function replaceMoves(backend: RedisQueueBackend, options: MovesOptions):
   }
 
   const moves: Moves = {
-    async moveToActive(token, name) {
+    async moveToActive(token) {
       await prepare()
-      const [, [next]] = await send(now(), 0, 1, startArguments(token, name))
-      return started(next)
+      return fetchJob(token)
     },
 
     async moveToCompleted(job, returnValue, removeOnComplete, token, fetches) {
@@ -173,23 +148,6 @@ type Moves = Pick<
   'moveToActive' | 'moveToCompleted' | 'moveToFailed' | 'moveToDelayed' | 'retryJob' | 'moveJobFromActiveToWait'
 >
 
-type Reply = ReturnType<typeof endAndStartScript.answer>
-
-/** Sends the script, with how many attempts end and how many tasks may start, and the arguments of these. */
-type Send = (time: number, ends: 0 | 1, starts: 0 | 1, more: readonly Value[]) => Promise<Reply>
-
-function senderOf(backend: RedisQueueBackend, commands: Commander | undefined): Send {
-  const base = backend.toKey('')
-  const any = `${base}wait`
-  if (commands === undefined) {
-    return async (time, ends, starts, more) =>
-      runScriptOnClient(await backend.client, endAndStartScript, { any }, { base, time, ends, starts }, more)
-  }
-  defineOn(commands, endAndStartScript)
-  const call = scriptCall(commands, endAndStartScript)
-  return (time, ends, starts, more) => call([any, base, time, ends, starts, ...more]).then(endAndStartScript.answer)
-}
-
 interface Keep {
   readonly count?: number | undefined
   readonly age?: number | undefined
@@ -202,12 +160,4 @@ function keepOf(ofJob: boolean | number | KeepJobs | undefined, ofWorker: KeepJo
   if (typeof wanted === 'object') return wanted
   if (typeof wanted === 'number') return { count: wanted }
   return wanted === true ? { count: 0 } : {}
-}
-
-/**
- * The candidates of a consumer as the script's argument. It begins with a blank, so that a consumer that has none at the moment takes
- * nothing.
- */
-function candidatesArgument(ids: readonly string[]): string {
-  return ` ${ids.join(' ')}`
 }

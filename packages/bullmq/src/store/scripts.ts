@@ -10,7 +10,7 @@ import type { RunReply } from '../runs/run-change.ts'
 import { withIncludes } from '../scripts/includes.ts'
 import { luaScript } from '../scripts/script.ts'
 import type { AddReply } from './add.ts'
-import type { StartReply } from './moves.ts'
+import type { MoveReply } from './move-batch.ts'
 
 const INCLUDES = {
   'active-count': `--- @include lane
@@ -132,15 +132,14 @@ local function give_back(lane)
 end
 `,
   'attempt-end': `--- @include task-end
-local function read_end(at)
-  local id = ARGV[at]
+local function read_end(id, token, at)
   local ending = {
     id = id,
     job = base .. id,
-    token = ARGV[at + 1],
-    verdict = ARGV[at + 2],
-    value = ARGV[at + 3],
-    attempt = ARGV[at + 4],
+    token = token,
+    verdict = ARGV[at],
+    value = ARGV[at + 1],
+    attempt = ARGV[at + 2],
     attempts = 0,
     at_end = false,
     lane = false,
@@ -150,7 +149,7 @@ local function read_end(at)
     parent_key = false,
     parent = false,
   }
-  local first = at + 6
+  local first = at + 4
   local last = first + 2 * tonumber(ARGV[first - 1])
   for i = first, last - 1, 2 do
     ending[ARGV[i]] = ARGV[i + 1]
@@ -1158,6 +1157,10 @@ local function note_drained()
     return
   end
   redis.call('XADD', base .. 'events', '*', 'event', 'drained')
+end
+`,
+  'error-text': `local function error_text(reason)
+  return type(reason) == 'table' and reason.err or tostring(reason)
 end
 `,
   'existing-job': `--- @include own-job
@@ -2471,6 +2474,7 @@ local function store_hash(task)
 end
 `,
   'new-tasks': `--- @include time
+--- @include error-text
 --- @include new-task
 local ADDED, REPLACED = 1, 2
 local count, bytes = 0, 0
@@ -2590,7 +2594,7 @@ local function attempt(step, task)
   if is_done then
     return reply
   end
-  return { 'error', type(reply) == 'table' and reply.err or tostring(reply) }
+  return { 'error', error_text(reply) }
 end
 local function is_refusal(reply)
   return reply == 'reused' or type(reply) == 'table'
@@ -4394,7 +4398,7 @@ end
 `,
   'task-start': `--- @include queue-meta
 --- @include rare-functions
-local function take_next(candidates)
+local function take_next()
   if candidates ~= '' then
     return rare('candidates').start_candidate(candidates, time), false
   end
@@ -4427,16 +4431,15 @@ local function take_next(candidates)
   end
   return id, is_last
 end
-local function start_task(at)
-  local token, lock_ms, name, own_max, own_per_ms, candidates = unpack(ARGV, at, at + 5)
+local function start_task(token)
   local meta = queue_meta()
-  local max = tonumber(meta[3] or own_max)
+  local max = tonumber(meta[3] or ownMax)
   promote_due()
   local left = max and rare('rate').limited_ms(max) or 0
   if left > 0 or not is_open() then
     return { 0, 0, left, 0 }
   end
-  local id, is_last = take_next(candidates)
+  local id, is_last = take_next()
   if not id then
     local starts_at = rare('idle').next_due(base)
     is_idle = not starts_at
@@ -4444,14 +4447,14 @@ local function start_task(at)
   end
   local job = base .. id
   if max then
-    rare('rate').count_start(job, tonumber(own_per_ms) or tonumber(meta[4] or '') or 1)
+    rare('rate').count_start(job, tonumber(ownPerMs) or tonumber(meta[4] or '') or 1)
   end
   if token ~= '0' then
-    redis.call('SET', job .. ':lock', token, 'PX', lock_ms)
+    redis.call('SET', job .. ':lock', token, 'PX', lockMs)
   end
   redis.call('XADD', base .. 'events', '*', 'event', 'active', 'jobId', id, 'prev', 'waiting')
-  if name ~= '' then
-    redis.call('HSET', job, 'processedOn', time, 'pb', name)
+  if worker ~= '' then
+    redis.call('HSET', job, 'processedOn', time, 'pb', worker)
   else
     redis.call('HSET', job, 'processedOn', time)
   end
@@ -9092,47 +9095,70 @@ end
 })
 
 /**
- * Ends attempts of the tasks of one queue, and then starts tasks.
+ * Ends attempts of the tasks of one queue, and starts tasks: what one Worker asks for at about the same time.
  */
 export const endAndStartScript = luaScript<
   'any',
-  'base' | 'time' | 'ends' | 'starts',
-  [ends: readonly number[], starts: readonly StartReply[]]
+  'base' | 'time' | 'count' | 'lockMs' | 'worker' | 'ownMax' | 'ownPerMs' | 'candidates',
+  MoveReply[]
 >({
   name: 'end-and-start',
   keys: ['any'],
-  args: ['base', 'time', 'ends', 'starts'],
+  args: ['base', 'time', 'count', 'lockMs', 'worker', 'ownMax', 'ownPerMs', 'candidates'],
   includes: INCLUDES,
   lua: `#!lua flags=allow-oom
 local any = KEYS[1]
-local base, time, ends, starts = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
+local base, time, count = ARGV[1], ARGV[2], ARGV[3]
+local lockMs, worker, ownMax, ownPerMs, candidates = ARGV[4], ARGV[5], ARGV[6], ARGV[7], ARGV[8]
 local now = tonumber(time)
-local features, has_ended, has_delayed, is_idle = nil, false, false, false
+local features, has_ended, has_delayed, is_idle
 --- @include task-charge
 --- @include queue-meta
 --- @include rare-functions
 --- @include task-end
 --- @include attempt-end
 --- @include task-start
-local codes, replies, at, may_start = {}, {}, 5, true
-for n = 1, tonumber(ends) do
-  local ending, is_done
-  ending, at = read_end(at)
-  codes[n], is_done = end_attempt(ending)
-  may_start = may_start and is_done
+--- @include error-text
+local MAX_BYTES = 262144
+local function go_on(token, starts)
+  local start = starts and start_task(token) or nil
+  if has_delayed and not (start and start[1] ~= 0) then
+    rare('idle').wake_when_due()
+  end
+  if has_ended and (not start or is_idle) then
+    rare('idle').note_drained()
+  end
+  return start
 end
-for n = 1, may_start and tonumber(starts) or 0 do
-  replies[n] = start_task(at)
-  at = at + 6
+local replies, bytes, at = {}, 0, 9
+for n = 1, tonumber(count) do
+  local token, starts, id = ARGV[at], ARGV[at + 1] == '1', ARGV[at + 2]
+  local is_whole, code, goes_on, start = true, 0, true, 0
+  features, has_ended, has_delayed, is_idle = nil, false, false, false
+  at = at + 3
+  if id ~= '' then
+    local ending
+    ending, at = read_end(id, token, at)
+    is_whole, code, goes_on = pcall(end_attempt, ending)
+  end
+  if is_whole and goes_on then
+    local is_late, found = starts and bytes > MAX_BYTES, nil
+    is_whole, found = pcall(go_on, token, starts and not is_late)
+    start = is_late and 'later' or is_whole and found or 0
+    if start ~= 0 and start[1] ~= 0 and not is_late then
+      for i = 2, #start[1], 2 do
+        bytes = bytes + #start[1][i]
+      end
+    end
+    if not is_whole and id == '' then
+      code = error_text(found)
+    end
+  elseif not is_whole then
+    code = error_text(code)
+  end
+  replies[n] = { code, start }
 end
-local last = replies[#replies]
-if has_delayed and not (last and last[1] ~= 0) then
-  rare('idle').wake_when_due()
-end
-if has_ended and (not last or is_idle) then
-  rare('idle').note_drained()
-end
-return { codes, replies }
+return replies
 `,
 })
 

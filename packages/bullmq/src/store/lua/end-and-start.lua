@@ -1,48 +1,85 @@
 #!lua flags=allow-oom
--- Ends attempts of the tasks of one queue, and then starts tasks.
+-- Ends attempts of the tasks of one queue, and starts tasks: what one Worker asks for at about the same time.
 --
--- KEYS[1]  any     any key of the queue, by which a Redis Cluster finds the queue
--- ARGV[1]  base    the prefix of the queue's keys
--- ARGV[2]  time    the time by the clock that all of the queue's processes share, in ms since 1970
--- ARGV[3]  ends    how many attempts end
--- ARGV[4]  starts  how many tasks may start
--- ARGV...  the ends (includes/attempt-end.lua), and then the starts (includes/task-start.lua)
+-- KEYS[1]  any         any key of the queue, by which a Redis Cluster finds the queue
+-- ARGV[1]  base        the prefix of the queue's keys
+-- ARGV[2]  time        the time by the clock that all of the queue's processes share, in ms since 1970
+-- ARGV[3]  count       how many moves follow
+-- ARGV[4]  lockMs      how long the locks of the tasks that start last, in ms
+-- ARGV[5]  worker      the name of the Worker or ''
+-- ARGV[6]  ownMax      the rate limit of the Worker's own option: how many tasks may start
+-- ARGV[7]  ownPerMs    per how many ms they may start. Both are '' if there is no such limit
+-- ARGV[8]  candidates  the only tasks that may start: their ids, each after a blank, or '' for all tasks
+-- ARGV...  the moves. Each of them is the token of a lock ('0' for no lock), '1' if a task may start with this token and otherwise '', the
+--          id of the task whose attempt ends or '' if none does, and, if one does, the end (includes/attempt-end.lua)
 --
--- Returns `[ends: readonly number[], starts: readonly StartReply[]]`: for each end 0, the code with which BullMQ refuses it, or how long
--- the queue's rate limit still holds up a task that returns to its place; and a reply for each start. If an end was refused, or has been
--- stored before, nothing starts.
---- @type StartReply from ../moves.ts
+-- Returns `MoveReply[]`, for each move:
+--
+-- - the code: 0, the code with which BullMQ refuses the end, or how long the queue's rate limit still holds up a task that returns to its
+--   place. If the end was refused, or has been stored before, nothing starts
+-- - what the start replies (includes/task-start.lua), or 0 if none was asked for or made. After many bytes of tasks, the following starts
+--   are not made, and 'later' takes the place of their reply
+-- - or the message of an error, because of which the end, or a start without an end, has failed
+--
+-- The moves are made one after the other, as if each of them had been sent alone. A move that fails does not keep the others from theirs.
+--- @type MoveReply from ../move-batch.ts
 local any = KEYS[1]
-local base, time, ends, starts = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
+local base, time, count = ARGV[1], ARGV[2], ARGV[3]
+local lockMs, worker, ownMax, ownPerMs, candidates = ARGV[4], ARGV[5], ARGV[6], ARGV[7], ARGV[8]
 local now = tonumber(time)
 
--- What the ends and starts so far leave for others: the queue's features (queue-features.lua), whether tasks have ended or been delayed,
--- and whether a start has found that nothing waits.
-local features, has_ended, has_delayed, is_idle = nil, false, false, false
+-- What a move so far leaves for its rest: the queue's features (queue-features.lua), whether tasks have ended or been delayed, and whether
+-- its start has found that nothing waits.
+local features, has_ended, has_delayed, is_idle
 --- @include task-charge
 --- @include queue-meta
 --- @include rare-functions
 --- @include task-end
 --- @include attempt-end
 --- @include task-start
+--- @include error-text
 
-local codes, replies, at, may_start = {}, {}, 5, true
-for n = 1, tonumber(ends) do
-  local ending, is_done
-  ending, at = read_end(at)
-  codes[n], is_done = end_attempt(ending)
-  may_start = may_start and is_done
-end
-for n = 1, may_start and tonumber(starts) or 0 do
-  replies[n] = start_task(at)
-  at = at + 6
+-- Large tasks would hold up Redis and the replies of the other moves.
+local MAX_BYTES = 262144
+
+-- Does what follows an end, or is a move without one, and returns the reply of the start, if there is one.
+local function go_on(token, starts)
+  local start = starts and start_task(token) or nil
+  if has_delayed and not (start and start[1] ~= 0) then
+    rare('idle').wake_when_due()
+  end
+  if has_ended and (not start or is_idle) then
+    rare('idle').note_drained()
+  end
+  return start
 end
 
-local last = replies[#replies]
-if has_delayed and not (last and last[1] ~= 0) then
-  rare('idle').wake_when_due()
+local replies, bytes, at = {}, 0, 9
+for n = 1, tonumber(count) do
+  local token, starts, id = ARGV[at], ARGV[at + 1] == '1', ARGV[at + 2]
+  local is_whole, code, goes_on, start = true, 0, true, 0
+  features, has_ended, has_delayed, is_idle = nil, false, false, false
+  at = at + 3
+  if id ~= '' then
+    local ending
+    ending, at = read_end(id, token, at)
+    is_whole, code, goes_on = pcall(end_attempt, ending)
+  end
+  if is_whole and goes_on then
+    local is_late, found = starts and bytes > MAX_BYTES, nil
+    is_whole, found = pcall(go_on, token, starts and not is_late)
+    start = is_late and 'later' or is_whole and found or 0
+    if start ~= 0 and start[1] ~= 0 and not is_late then
+      for i = 2, #start[1], 2 do
+        bytes = bytes + #start[1][i]
+      end
+    end
+    if not is_whole and id == '' then
+      code = error_text(found)
+    end
+  elseif not is_whole then
+    code = error_text(code)
+  end
+  replies[n] = { code, start }
 end
-if has_ended and (not last or is_idle) then
-  rare('idle').note_drained()
-end
-return { codes, replies }
+return replies

@@ -1,8 +1,7 @@
 -- Ends an attempt: refuses the end or carries out its verdict.
 --
--- The arguments of an end are the task's id, the token of its lock ('0' if it has none), the verdict, the verdict's value, the fencing
--- token of the attempt ('' if it is not known), how many of the following it has, each of which is a name and a value, and then, counted in
--- the same way, fields that are stored with the task:
+-- The arguments of an end are the verdict, the verdict's value, the fencing token of the attempt ('' if it is not known), how many of the
+-- following it has, each of which is a name and a value, and then, counted in the same way, fields that are stored with the task:
 --
 --   calls    what the attempt has shown about services, as JSON (gates.lua)
 --   events   the events of the attempt (task-events.lua)
@@ -19,8 +18,9 @@
 --   requeued                           ''             waits again, before the others
 --   released                           ''             waits again, before the others. Its start does not count
 --
--- read_end(at)         returns the end whose arguments begin at this position, and the position after them
--- end_attempt(ending)  returns the reply, and whether the end was carried out now
+-- read_end(id, token, at)  returns the end of the task with this id and the token of its lock ('0' if it has none), whose arguments begin at
+--                          this position, and the position after them
+-- end_attempt(ending)      returns the reply, and whether the end was carried out now
 --
 -- An end is refused with BullMQ's codes: -1 if the task does not exist, -2 if its lock is gone, -3 if it is not active, -4 if it has children
 -- that have not ended, -6 if another attempt has the lock, and -9 if one of its children has failed. By then, nothing has been written.
@@ -30,15 +30,14 @@
 --- @include task-end
 
 -- Redis takes longer to make room for the fields of a table one after the other.
-local function read_end(at)
-  local id = ARGV[at]
+local function read_end(id, token, at)
   local ending = {
     id = id,
     job = base .. id,
-    token = ARGV[at + 1],
-    verdict = ARGV[at + 2],
-    value = ARGV[at + 3],
-    attempt = ARGV[at + 4],
+    token = token,
+    verdict = ARGV[at],
+    value = ARGV[at + 1],
+    attempt = ARGV[at + 2],
     attempts = 0,
     at_end = false,
     lane = false,
@@ -48,7 +47,7 @@ local function read_end(at)
     parent_key = false,
     parent = false,
   }
-  local first = at + 6
+  local first = at + 4
   local last = first + 2 * tonumber(ARGV[first - 1])
   for i = first, last - 1, 2 do
     ending[ARGV[i]] = ARGV[i + 1]

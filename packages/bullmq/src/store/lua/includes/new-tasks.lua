@@ -6,6 +6,7 @@
 -- stored it. It is a text if an earlier call has used the idempotency key, and a list if the task is refused or another has its unique key.
 -- After an error, for example because a key has the wrong type, it is a list of 'error' and the message, and the other tasks are added.
 --- @include time
+--- @include error-text
 --- @include new-task
 
 local ADDED, REPLACED = 1, 2
@@ -145,7 +146,7 @@ local function attempt(step, task)
   if is_done then
     return reply
   end
-  return { 'error', type(reply) == 'table' and reply.err or tostring(reply) }
+  return { 'error', error_text(reply) }
 end
 
 -- Returns whether this reply refuses the task.

@@ -1,19 +1,17 @@
 -- Starts the next task of a queue, unless the queue is paused or at a limit.
 --
--- The arguments of a start are the token of the task's lock ('0' if it gets none), how long the lock lasts in ms, the name of the worker or
--- '', the rate limit of a Worker's own option (how many tasks per how many ms, or twice ''), and the only tasks that may start: their ids,
--- each after a blank, or '' for all tasks.
+-- start_task(token)  starts a task, whose lock gets this token ('0' if it gets no lock). Returns what BullMQ's fetch returns: the fields of
+--                    the task's hash and its id, or 0 and 0; for how many ms a rate limit holds up the queue, or 0; and, if nothing starts,
+--                    when the next task is due, or 0
 --
--- start_task(at)  starts a task. Its arguments begin at this position. Returns what BullMQ's fetch returns: the fields of the task's hash and
---                 its id, or 0 and 0; for how many ms a rate limit holds up the queue, or 0; and, if nothing starts, when the next task is
---                 due, or 0
+-- `lockMs`, `worker`, `ownMax`, `ownPerMs` and `candidates` are arguments of the script (end-and-start.lua).
 --
 -- A plain queue finds out with one command that it has neither lanes nor limits. Lanes that took turns when an attempt ended still do.
 --- @include queue-meta
 --- @include rare-functions
 
 -- Makes the next task active. Returns its id, and whether no further task may start until one ends.
-local function take_next(candidates)
+local function take_next()
   if candidates ~= '' then
     return rare('candidates').start_candidate(candidates, time), false
   end
@@ -48,16 +46,15 @@ local function take_next(candidates)
   return id, is_last
 end
 
-local function start_task(at)
-  local token, lock_ms, name, own_max, own_per_ms, candidates = unpack(ARGV, at, at + 5)
+local function start_task(token)
   local meta = queue_meta()
-  local max = tonumber(meta[3] or own_max)
+  local max = tonumber(meta[3] or ownMax)
   promote_due()
   local left = max and rare('rate').limited_ms(max) or 0
   if left > 0 or not is_open() then
     return { 0, 0, left, 0 }
   end
-  local id, is_last = take_next(candidates)
+  local id, is_last = take_next()
   if not id then
     local starts_at = rare('idle').next_due(base)
     is_idle = not starts_at
@@ -65,14 +62,14 @@ local function start_task(at)
   end
   local job = base .. id
   if max then
-    rare('rate').count_start(job, tonumber(own_per_ms) or tonumber(meta[4] or '') or 1)
+    rare('rate').count_start(job, tonumber(ownPerMs) or tonumber(meta[4] or '') or 1)
   end
   if token ~= '0' then
-    redis.call('SET', job .. ':lock', token, 'PX', lock_ms)
+    redis.call('SET', job .. ':lock', token, 'PX', lockMs)
   end
   redis.call('XADD', base .. 'events', '*', 'event', 'active', 'jobId', id, 'prev', 'waiting')
-  if name ~= '' then
-    redis.call('HSET', job, 'processedOn', time, 'pb', name)
+  if worker ~= '' then
+    redis.call('HSET', job, 'processedOn', time, 'pb', worker)
   else
     redis.call('HSET', job, 'processedOn', time)
   end

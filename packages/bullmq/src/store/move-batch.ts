@@ -1,0 +1,127 @@
+// Gathers the moves that one Worker asks for, each of which ends an attempt, starts a task, or both, into calls of the script that makes them.
+//
+// The script makes the moves one after the other, and replies for each of them. An error in one move is that move's own. If the whole call
+// fails, so does each of its moves. ioredis sends a call again whose reply was lost: the script recognises the ends that it has stored. A
+// task that it had started stays locked until its lock ends, and is then recovered.
+import type { Candidates } from '@bullpen/engine/internal'
+import type { QueueBaseOptions, RedisQueueBackend, WorkerOptions } from 'bullmq'
+import { ReplyError } from 'ioredis'
+import { scriptCall } from '../redis/script-calls.ts'
+import { type Commander, defineOn, runScriptOnClient } from '../scripts/script.ts'
+import { endArguments, type ScriptEnd, type Value } from './attempt-end.ts'
+import { createBatcher } from './batcher.ts'
+import { endAndStartScript } from './scripts.ts'
+
+/** The reply for one start (lua/includes/task-start.lua). */
+export type StartReply = [job: readonly string[] | 0, id: string | 0, rateLimitMs: number, nextDue: number]
+
+/** The reply for one move, whose code may be the message of an error (lua/end-and-start.lua). */
+export type MoveReply = readonly [code: number | string, start: StartReply | 0 | 'later']
+
+export interface Move {
+  /** The token of the lock of the task that ends, and of the one that starts. '0' stands for no lock. */
+  readonly token: string
+  /** Whether a task may start, if the end is carried out. */
+  readonly starts: boolean
+  readonly end: ScriptEnd | undefined
+}
+
+export interface Moved {
+  /** The script's code for the end, or 0. */
+  readonly code: number
+  /** The reply for the start, 0 if there is none, or 'later' if the replies of the batch were too large for another task. */
+  readonly start: StartReply | 0 | 'later'
+  /** The time of the move. */
+  readonly at: number
+}
+
+/** What BullMQ's backend for Redis knows about its Worker. The property is protected in BullMQ's types. */
+export interface Owner {
+  readonly opts: QueueBaseOptions & Partial<WorkerOptions>
+  readonly closing: Promise<void> | undefined
+}
+
+export interface MoveBatchOptions {
+  readonly owner: Owner
+  readonly now: () => number
+  readonly commands: Commander | undefined
+  readonly candidates: Candidates | undefined
+}
+
+interface Call extends Move {
+  readonly args: readonly Value[]
+  readonly bytes: number
+  readonly resolve: (moved: Moved) => void
+  readonly reject: (error: unknown) => void
+}
+
+/** Returns a function that makes a move. A Worker that is closing starts nothing. */
+export function gatherMoves(backend: RedisQueueBackend, options: MoveBatchOptions): (move: Move) => Promise<Moved> {
+  const { owner, now } = options
+  const send = senderOf(backend, options.commands)
+
+  const enter = createBatcher<Call>(async (calls) => {
+    try {
+      const at = now()
+      const args = startOptions(options, calls)
+      for (const { token, starts, end, args: ofEnd } of calls) {
+        args.push(token, starts && !owner.closing ? '1' : '', end?.id ?? '', ...ofEnd)
+      }
+      const replies = await send(at, calls.length, args)
+      for (const [i, { resolve, reject }] of calls.entries()) {
+        const [code, start] = replies[i] ?? ['the script has not replied for this move', 0]
+        if (typeof code === 'number') resolve({ code, start, at })
+        else reject(new ReplyError(code))
+      }
+    } catch (error) {
+      for (const { reject } of calls) reject(error)
+    }
+  })
+
+  return ({ token, starts, end }) =>
+    new Promise((resolve, reject) => {
+      const args = end === undefined ? NOTHING : endArguments(end)
+      enter({ token, starts, end, args, bytes: sizeOf(args), resolve, reject })
+    })
+}
+
+const NOTHING: readonly Value[] = Object.freeze([])
+
+/** Returns the arguments that are the same for all starts of a batch. Only one that starts tasks asks for candidates. */
+function startOptions({ owner, candidates }: MoveBatchOptions, calls: readonly Call[]): Value[] {
+  const { lockDuration, name, limiter } = owner.opts
+  const mayStart = candidates !== undefined && calls.some(({ starts }) => starts)
+  const only = mayStart ? candidatesArgument(candidates.next()) : ''
+  return [lockDuration ?? '', name ?? '', limiter?.max ?? '', limiter?.duration ?? '', only]
+}
+
+/**
+ * The candidates of a consumer as the script's argument. It begins with a blank, so that a consumer that has none at the moment takes
+ * nothing.
+ */
+function candidatesArgument(ids: readonly string[]): string {
+  return ` ${ids.join(' ')}`
+}
+
+function sizeOf(args: readonly Value[]): number {
+  let size = 0
+  for (const arg of args) if (typeof arg === 'string') size += arg.length
+  return size
+}
+
+/** Sends the script with these moves, which begin with the options of the starts. */
+type Send = (time: number, count: number, more: readonly Value[]) => Promise<readonly MoveReply[]>
+
+function senderOf(backend: RedisQueueBackend, commands: Commander | undefined): Send {
+  const base = backend.toKey('')
+  const any = `${base}wait`
+  if (commands === undefined) {
+    return async (time, count, [lockMs = '', worker = '', ownMax = '', ownPerMs = '', candidates = '', ...moves]) => {
+      const args = { base, time, count, lockMs, worker, ownMax, ownPerMs, candidates }
+      return runScriptOnClient(await backend.client, endAndStartScript, { any }, args, moves)
+    }
+  }
+  defineOn(commands, endAndStartScript)
+  const call = scriptCall(commands, endAndStartScript)
+  return (time, count, more) => call([any, base, time, count, ...more]).then(endAndStartScript.answer)
+}
