@@ -27,7 +27,7 @@ describe("times in answers are translated to the machine's clock", () => {
       defineCommand() {},
       async runCommand(_: string, args: unknown[]) {
         sent.push(args)
-        return [[], [[0, 0, 0, said.nextDue]]]
+        return [[0, [0, 0, 0, said.nextDue]]]
       },
     } as unknown as RedisClient
     const made = {

@@ -1,0 +1,199 @@
+// Moves that go out together: which ones do, what one of them meets, and what happens if their reply is lost.
+import { randomUUID } from 'node:crypto'
+import type { CommitRefusal } from '@bullpen/contract'
+import { eventually, faultProxy } from '@bullpen/testkit'
+import { type Job, Queue, Worker } from 'bullmq'
+import { Redis } from 'ioredis'
+import { expect, inject, it, onTestFinished, vi } from 'vitest'
+import { backendFactory, expectEnd } from '../internals/composition/backend.ts'
+import { prefixOf, queueKeys } from '../keys.ts'
+import { completed, idOf, newOne, queueOfMoves } from './move-batch.fixture.ts'
+
+/** A queue with jobs, and a Worker behind a proxy, whose methods a test calls itself. */
+async function withWorker(jobs: number, data: unknown = {}) {
+  const namespace = `t-${randomUUID().slice(0, 12)}`
+  const proxy = await faultProxy(inject('redisUrl'))
+  const redis = new Redis(inject('redisUrl'), { maxRetriesPerRequest: null })
+  const commands = new Redis(proxy.url, { maxRetriesPerRequest: null })
+  commands.on('error', () => {})
+  const prefix = prefixOf(namespace, 'q')
+  const queue = new Queue('q', { connection: redis, prefix }, backendFactory({ now: Date.now }))
+  const options = { connection: commands, prefix, autorun: false, skipLockRenewal: true, skipStalledCheck: true }
+  const worker = new Worker('q', async () => {}, options, backendFactory({ now: Date.now, commands }))
+  worker.on('error', () => {})
+  onTestFinished(async () => {
+    proxy.mend()
+    await worker.close(true)
+    await queue.obliterate({ force: true })
+    await queue.close()
+    commands.disconnect()
+    redis.disconnect()
+    await proxy.close()
+  })
+  await queue.addBulk(Array.from({ length: jobs }, (_, n) => ({ name: 'x', data, opts: { jobId: `j${n}` } })))
+  await worker.waitUntilReady()
+  const backend = worker.getBackend()
+  const sent = vi.spyOn(commands, 'sendCommand')
+  const fetchAll = async (count: number, from = 0): Promise<Job[]> => {
+    const fetched = Array.from({ length: count }, (_, n) => worker.getNextJob(`t${from + n}`, { block: false }))
+    return (await Promise.all(fetched)).map((job) => job ?? expect.fail('no job has started'))
+  }
+  const settled: [id: string, refusal?: CommitRefusal][] = []
+  return {
+    ...{ redis, commands, keys: queueKeys(namespace, 'q'), proxy, queue, worker, fetchAll, settled },
+    /** How many commands the Worker has sent since the last call. */
+    commandsSent: () => sent.mock.calls.splice(0).length,
+    /** Ends a job's attempt as a processor's end does. */
+    end(job: Job, fetches = false): Promise<unknown> {
+      const { id = '', token = '' } = job
+      const settle = (refusal?: CommitRefusal) => settled.push(refusal === undefined ? [id] : [id, refusal])
+      if (!settled.some(([each]) => each === id))
+        expectEnd(backend, { id, verdict: 'completed', fencingToken: 1, settled: settle })
+      return job.moveToCompleted({}, token, fetches)
+    },
+  }
+}
+
+/** The id of the job that an end has started. */
+const startedBy = (end: PromiseSettledResult<unknown> | undefined): unknown =>
+  end?.status === 'fulfilled' && Array.isArray(end.value) ? end.value[1] : undefined
+
+it('the moves of one turn are one command, and those that come while it is on its way are the next one', async () => {
+  const { fetchAll, end, commandsSent } = await withWorker(12)
+  await fetchAll(1)
+  commandsSent()
+  const jobs = await fetchAll(5, 1)
+  expect(commandsSent()).toBe(1)
+  const first = jobs.slice(0, 2).map((job) => end(job, true))
+  await new Promise(setImmediate)
+  const more = [...jobs.slice(2).map((job) => end(job)), ...(await Promise.all(first))]
+  await Promise.all(more)
+  expect(commandsSent()).toBe(2)
+})
+
+it('a refused end keeps neither the others from theirs nor any but itself from its start', async () => {
+  const { add, start, moves, redis, keys } = queueOfMoves()
+  await add(Array.from({ length: 6 }, () => newOne()))
+  const [a = '', b = '', c = ''] = await start('a', 'b', 'c')
+  await redis.del(keys.lock(b))
+  const replies = await moves(Date.now(), [
+    { token: 'a', starts: true, end: completed(a) },
+    { token: 'b', starts: true, end: completed(b) },
+    { token: 'c', starts: true, end: completed(c) },
+    { token: 'd', starts: true },
+  ])
+  expect(replies.map((reply) => [reply[0], idOf(reply) !== undefined])).toEqual([
+    [0, true],
+    [-2, false],
+    [0, true],
+    [0, true],
+  ])
+  expect(await redis.zrange(keys.completed, '0', '-1')).toEqual([a, c].toSorted())
+})
+
+it('an end that fails in Redis fails alone', async () => {
+  const { fetchAll, end, redis, keys, settled, worker } = await withWorker(6)
+  const [a, b, c] = await fetchAll(3)
+  if (a === undefined || b === undefined || c === undefined) expect.fail()
+  await redis.set(keys.failed, 'not a sorted set')
+  const [first, broken, last] = await Promise.allSettled([
+    end(a, true),
+    b.moveToFailed(new Error('no'), b.token ?? '', true),
+    end(c, true),
+  ])
+  expect([first, last].map(startedBy)).toEqual(['j3', 'j4'])
+  expect(broken).toMatchObject({ reason: { name: 'ReplyError', message: expect.stringContaining('WRONGTYPE') } })
+  expect(settled).toEqual([['j0'], ['j2']])
+  expect(await worker.getNextJob('t9', { block: false })).toMatchObject({ id: 'j5' })
+  await redis.del(keys.failed)
+})
+
+it('a start that fails in Redis does not undo the end before it', async () => {
+  const { fetchAll, end, redis, keys, settled, worker } = await withWorker(3)
+  const [a] = await fetchAll(1)
+  await redis.del(keys.wait)
+  await redis.set(keys.wait, 'not a list')
+  expect(await end(a ?? expect.fail(), true)).toEqual([])
+  await expect(worker.getNextJob('t9', { block: false })).rejects.toThrow('WRONGTYPE')
+  expect(settled).toEqual([['j0']])
+  await redis.del(keys.wait)
+})
+
+it('a batch that is sent twice ends and starts nothing the second time', async () => {
+  const { add, start, moves, state } = queueOfMoves()
+  await add(Array.from({ length: 9 }, () => newOne()))
+  const tokens = ['a', 'b', 'c']
+  const ids = await start(...tokens)
+  const batch = ids.map((id, i) => ({ token: tokens[i] ?? '', starts: true, end: completed(id) }))
+  const first = await moves(Date.now(), batch)
+  expect(first.map(idOf)).not.toContain(undefined)
+  const before = await state()
+  expect(await moves(Date.now(), batch)).toEqual([
+    [0, 0],
+    [0, 0],
+    [0, 0],
+  ])
+  expect(await state()).toEqual(before)
+})
+
+it('two ends of one attempt in one batch are one end', async () => {
+  const { add, start, moves, redis, keys } = queueOfMoves()
+  await add(Array.from({ length: 3 }, () => newOne()))
+  const [id = ''] = await start('a')
+  const end = { token: 'a', starts: true, end: completed(id) }
+  const [first, second] = await moves(Date.now(), [end, end])
+  expect([first?.[0], second]).toEqual([0, [0, 0]])
+  expect([await redis.zcard(keys.completed), await redis.llen(keys.active)]).toEqual([1, 1])
+})
+
+it('each end of a batch whose reply is lost is settled once, when the batch has been sent again', async () => {
+  const { fetchAll, end, proxy, redis, keys, settled } = await withWorker(8)
+  const jobs = await fetchAll(4)
+  proxy.cutAnswers()
+  const ends = jobs.map((job) => end(job, true))
+  await eventually(async () => (await redis.zcard(keys.completed)) === 4)
+  expect(settled).toEqual([])
+  proxy.reset()
+  await Promise.all(ends)
+  expect(settled).toEqual([['j0'], ['j1'], ['j2'], ['j3']])
+  expect(await redis.hget(keys.totals, 'accepted')).toBe('8')
+  // The first reply was that of the starts.
+  expect(await redis.llen(keys.active)).toBe(4)
+})
+
+it('each end of a batch that was abandoned can be sent again', async () => {
+  const { fetchAll, end, proxy, commands, redis, keys, settled } = await withWorker(3)
+  const jobs = await fetchAll(3)
+  proxy.cut()
+  const ends = Promise.allSettled(jobs.map((job) => end(job)))
+  await new Promise(setImmediate)
+  commands.disconnect()
+  expect((await ends).map(({ status }) => status)).toEqual(['rejected', 'rejected', 'rejected'])
+  expect([settled, await redis.zcard(keys.completed)]).toEqual([[], 0])
+  proxy.mend()
+  await commands.connect()
+  await Promise.all(jobs.map((job) => job.moveToCompleted({}, job.token ?? '', false)))
+  expect(settled).toEqual([['j0'], ['j1'], ['j2']])
+})
+
+it('large tasks start in several batches', async () => {
+  const { add, moves } = queueOfMoves()
+  await add(
+    Array.from({ length: 6 }, () => newOne()),
+    JSON.stringify('x'.repeat(100_000)),
+  )
+  const starts = Array.from({ length: 6 }, (_, n) => ({ token: `t${n}`, starts: true }))
+  const replies = await moves(Date.now(), starts)
+  expect(replies.map((reply) => idOf(reply) !== undefined)).toEqual([true, true, true, false, false, false])
+  expect(replies.slice(3)).toEqual([
+    [0, 'later'],
+    [0, 'later'],
+    [0, 'later'],
+  ])
+  const { fetchAll, end, commandsSent } = await withWorker(12, 'x'.repeat(100_000))
+  const jobs = await fetchAll(6)
+  expect(jobs.map(({ id }) => id)).toEqual(['j0', 'j1', 'j2', 'j3', 'j4', 'j5'])
+  expect(commandsSent()).toBeLessThanOrEqual(4)
+  const ends = await Promise.allSettled(jobs.map((job) => end(job, true)))
+  expect(ends.map(startedBy).toSorted()).toEqual(['j10', 'j11', 'j6', 'j7', 'j8', 'j9'])
+})
