@@ -132,6 +132,7 @@ local function give_back(lane)
 end
 `,
   'attempt-end': `--- @include task-end
+local has_marks
 local function read_end(id, token, at)
   local ending = {
     id = id,
@@ -195,7 +196,12 @@ local function end_attempt(ending)
   end
   if ending.token ~= '0' then
     redis.call('DEL', ending.job .. ':lock')
-    redis.call('SREM', base .. 'stalled', id)
+    if has_marks == nil then
+      has_marks = redis.call('EXISTS', base .. 'stalled') == 1
+    end
+    if has_marks then
+      redis.call('SREM', base .. 'stalled', id)
+    end
   end
   if ending.lane then
     features = rare('turns').give_back(ending.lane)
@@ -3217,15 +3223,25 @@ local function remove_unkept(ending)
 end
 `,
   'rare-functions': `local rare
+local MOVES_TASKS = { returns = true, ends = true, budget = true, calls = true }
+local is_promoted, is_plain, has_marker = false, false, false
 local function promote_due()
+  if is_promoted then
+    return
+  end
   local last = string.format('%.0f', (now + 1) * 0x1000 - 1)
   local due = redis.call('ZRANGEBYSCORE', base .. 'delayed', '0', last, 'LIMIT', '0', '1000')
   if #due > 0 then
     rare('returns').promote(due)
   end
+  is_promoted = #due < 1000
 end
 local created = {}
 function rare(group)
+  if MOVES_TASKS[group] then
+    is_promoted, is_plain = false, false
+  end
+  has_marker = has_marker and group ~= 'outbox'
   local functions = created[group]
   if functions then
     return functions
@@ -4202,10 +4218,7 @@ local function stored_bytes_of(job, at_end)
   end
   return bytes, at_end
 end
-local function charge(home, job, sign, at_end)
-  local bytes
-  bytes, at_end = stored_bytes_of(job, at_end)
-  redis.call('HINCRBY', home .. 'totals', 'bytes', sign * bytes)
+local function count_for_key(home, at_end, sign)
   if not at_end then
     return false
   end
@@ -4215,9 +4228,16 @@ local function charge(home, job, sign, at_end)
   end
   return string.sub(at_end, 1, 1) == '+'
 end
+local function charge(home, job, sign, at_end)
+  local bytes
+  bytes, at_end = stored_bytes_of(job, at_end)
+  redis.call('HINCRBY', home .. 'totals', 'bytes', sign * bytes)
+  return count_for_key(home, at_end, sign)
+end
 `,
   'task-end': `--- @include task-charge
 --- @include queue-meta
+local refunded = 0
 local function end_task(ending)
   local id, job, status, value = ending.id, ending.job, ending.verdict, ending.value
   local is_completed, is_unkept, attempts = status == 'completed', false, ending.attempts + 1
@@ -4230,7 +4250,9 @@ local function end_task(ending)
     rare('ends').tell_others(ending)
   end
   local follow_ups = is_completed and ending.followUps
-  if charge(base, job, -1, ending.at_end) or follow_ups then
+  local bytes, at_end = stored_bytes_of(job, ending.at_end)
+  refunded = refunded + bytes
+  if count_for_key(base, at_end, -1) or follow_ups then
     is_unkept = rare('outbox').write_outbox(base, id, status, value, follow_ups or '')
     queue_meta(true)
   end
@@ -4261,6 +4283,11 @@ local function end_task(ending)
   end
   if is_unkept then
     rare('ends').remove_unkept(ending)
+  end
+end
+local function refund_ended()
+  if refunded > 0 then
+    redis.pcall('HINCRBY', base .. 'totals', 'bytes', -refunded)
   end
 end
 `,
@@ -4398,6 +4425,9 @@ end
 `,
   'task-start': `--- @include queue-meta
 --- @include rare-functions
+local function has_turns()
+  return redis.call('EXISTS', base .. 'turn-state', base .. 'key-limits', base .. 'capacities') > 0
+end
 local function take_next()
   if candidates ~= '' then
     return rare('candidates').start_candidate(candidates, time), false
@@ -4405,12 +4435,10 @@ local function take_next()
   local active, found = base .. 'active', features
   local id, is_last, may_be_uncounted
   features = nil
-  if
-    found and found % 2 == 1
-    or redis.call('EXISTS', base .. 'turn-state', base .. 'key-limits', base .. 'capacities') > 0
-  then
+  if found and found % 2 == 1 or not is_plain and has_turns() then
     id, is_last, may_be_uncounted = rare('turns').start_next(found, time)
   else
+    is_plain = true
     id = redis.call('RPOPLPUSH', base .. 'wait', active)
   end
   if id and string.sub(id, 1, 2) == '0:' then
@@ -4461,9 +4489,10 @@ local function start_task(token)
   redis.call('HINCRBY', job, 'ats', '1')
   if is_last then
     redis.call('ZREM', base .. 'marker', '0')
-  else
+  elseif not has_marker then
     redis.call('ZADD', base .. 'marker', '0', '0')
   end
+  has_marker = not is_last
   return { redis.call('HGETALL', job), id, 0, 0 }
 end
 `,
@@ -9158,6 +9187,7 @@ for n = 1, tonumber(count) do
   end
   replies[n] = { code, start }
 end
+refund_ended()
 return replies
 `,
 })

@@ -82,4 +82,5 @@ for n = 1, tonumber(count) do
   end
   replies[n] = { code, start }
 end
+refund_ended()
 return replies

@@ -29,6 +29,9 @@
 -- is 0.
 --- @include task-end
 
+-- Whether a check for lost attempts has marked tasks that are still active (recover.lua).
+local has_marks
+
 -- Redis takes longer to make room for the fields of a table one after the other.
 local function read_end(id, token, at)
   local ending = {
@@ -96,7 +99,12 @@ local function end_attempt(ending)
   end
   if ending.token ~= '0' then
     redis.call('DEL', ending.job .. ':lock')
-    redis.call('SREM', base .. 'stalled', id)
+    if has_marks == nil then
+      has_marks = redis.call('EXISTS', base .. 'stalled') == 1
+    end
+    if has_marks then
+      redis.call('SREM', base .. 'stalled', id)
+    end
   end
   if ending.lane then
     features = rare('turns').give_back(ending.lane)

@@ -8,22 +8,37 @@
 --   ends        see rare-ends.lua                  resent    see resent-end.lua
 --   outbox      see outbox.lua                     idle      see idle-queue.lua
 --
--- promote_due() lets the tasks whose time has come wait for their start
+-- promote_due() lets the tasks whose time has come wait for their start. Once none is due, it does nothing until a function of a group that
+-- may delay a task or change when it is due is asked for
+--
+-- What the moves of a batch know from each other: `is_plain` says that a start has found neither lanes nor limits, which those groups may
+-- change, and `has_marker` that a start has set the marker that wakes a worker, which an outbox that closes the queue removes.
 
 local rare
 
+local MOVES_TASKS = { returns = true, ends = true, budget = true, calls = true }
+local is_promoted, is_plain, has_marker = false, false, false
+
 local function promote_due()
+  if is_promoted then
+    return
+  end
   -- The scores of the tasks that are due at the latest now (delayed-set.lua).
   local last = string.format('%.0f', (now + 1) * 0x1000 - 1)
   local due = redis.call('ZRANGEBYSCORE', base .. 'delayed', '0', last, 'LIMIT', '0', '1000')
   if #due > 0 then
     rare('returns').promote(due)
   end
+  is_promoted = #due < 1000
 end
 
 local created = {}
 
 function rare(group)
+  if MOVES_TASKS[group] then
+    is_promoted, is_plain = false, false
+  end
+  has_marker = has_marker and group ~= 'outbox'
   local functions = created[group]
   if functions then
     return functions

@@ -20,12 +20,8 @@ local function stored_bytes_of(job, at_end)
   return bytes, at_end
 end
 
--- Charges for a task if `sign` is 1, and refunds its charge if it is -1. `at_end` is the task's field of that name, false if it has none,
--- or nil if it has to be read. Returns whether the end of the task may add to the outbox.
-local function charge(home, job, sign, at_end)
-  local bytes
-  bytes, at_end = stored_bytes_of(job, at_end)
-  redis.call('HINCRBY', home .. 'totals', 'bytes', sign * bytes)
+-- Counts a task for its API key, if it has one, and returns whether the end of the task may add to the outbox.
+local function count_for_key(home, at_end, sign)
   if not at_end then
     return false
   end
@@ -34,4 +30,13 @@ local function charge(home, job, sign, at_end)
     redis.call('HDEL', home .. 'api-key-tasks', name)
   end
   return string.sub(at_end, 1, 1) == '+'
+end
+
+-- Charges for a task if `sign` is 1, and refunds its charge if it is -1. `at_end` is the task's field of that name, false if it has none,
+-- or nil if it has to be read. Returns whether the end of the task may add to the outbox.
+local function charge(home, job, sign, at_end)
+  local bytes
+  bytes, at_end = stored_bytes_of(job, at_end)
+  redis.call('HINCRBY', home .. 'totals', 'bytes', sign * bytes)
+  return count_for_key(home, at_end, sign)
 end

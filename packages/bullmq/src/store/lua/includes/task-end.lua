@@ -1,7 +1,11 @@
 -- end_task(ending) ends a task that has left the active ones: it is completed, dead, cancelled or expired (attempt-end.lua). What follows for
 -- the metrics and the event stream is what follows in BullMQ. Whatever few tasks have is in rare-ends.lua.
+--
+-- refund_ended() refunds the charges of the tasks that have ended, at the end of the script
 --- @include task-charge
 --- @include queue-meta
+
+local refunded = 0
 
 local function end_task(ending)
   local id, job, status, value = ending.id, ending.job, ending.verdict, ending.value
@@ -15,7 +19,9 @@ local function end_task(ending)
     rare('ends').tell_others(ending)
   end
   local follow_ups = is_completed and ending.followUps
-  if charge(base, job, -1, ending.at_end) or follow_ups then
+  local bytes, at_end = stored_bytes_of(job, ending.at_end)
+  refunded = refunded + bytes
+  if count_for_key(base, at_end, -1) or follow_ups then
     is_unkept = rare('outbox').write_outbox(base, id, status, value, follow_ups or '')
     -- A full outbox closes the queue.
     queue_meta(true)
@@ -48,5 +54,12 @@ local function end_task(ending)
   end
   if is_unkept then
     rare('ends').remove_unkept(ending)
+  end
+end
+
+-- The ends stand even if this fails. The leader counts again from time to time.
+local function refund_ended()
+  if refunded > 0 then
+    redis.pcall('HINCRBY', base .. 'totals', 'bytes', -refunded)
   end
 end

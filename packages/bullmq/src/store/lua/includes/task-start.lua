@@ -6,9 +6,14 @@
 --
 -- `lockMs`, `worker`, `ownMax`, `ownPerMs` and `candidates` are arguments of the script (end-and-start.lua).
 --
--- A plain queue finds out with one command that it has neither lanes nor limits. Lanes that took turns when an attempt ended still do.
+-- A plain queue finds out with one command that it has neither lanes nor limits, once for a batch (rare-functions.lua). Lanes that took turns
+-- when an attempt ended still do.
 --- @include queue-meta
 --- @include rare-functions
+
+local function has_turns()
+  return redis.call('EXISTS', base .. 'turn-state', base .. 'key-limits', base .. 'capacities') > 0
+end
 
 -- Makes the next task active. Returns its id, and whether no further task may start until one ends.
 local function take_next()
@@ -18,12 +23,10 @@ local function take_next()
   local active, found = base .. 'active', features
   local id, is_last, may_be_uncounted
   features = nil
-  if
-    found and found % 2 == 1
-    or redis.call('EXISTS', base .. 'turn-state', base .. 'key-limits', base .. 'capacities') > 0
-  then
+  if found and found % 2 == 1 or not is_plain and has_turns() then
     id, is_last, may_be_uncounted = rare('turns').start_next(found, time)
   else
+    is_plain = true
     id = redis.call('RPOPLPUSH', base .. 'wait', active)
   end
   -- Old versions of BullMQ had markers in this list.
@@ -76,8 +79,9 @@ local function start_task(token)
   redis.call('HINCRBY', job, 'ats', '1')
   if is_last then
     redis.call('ZREM', base .. 'marker', '0')
-  else
+  elseif not has_marker then
     redis.call('ZADD', base .. 'marker', '0', '0')
   end
+  has_marker = not is_last
   return { redis.call('HGETALL', job), id, 0, 0 }
 end
