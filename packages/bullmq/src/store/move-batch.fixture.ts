@@ -23,6 +23,8 @@ export interface StartOptions {
   readonly ownMax?: number
   readonly ownPerMs?: number
   readonly candidates?: string
+  /** Whether the call is marked, because it may have been sent before. */
+  readonly isRepeat?: boolean
 }
 
 export type QueueOfMoves = ReturnType<typeof queueOfMoves>
@@ -34,13 +36,24 @@ export function queueOfMoves() {
   onTestFinished(() => redis.disconnect())
   const keys = queueKeys(namespace, QUEUE)
   const moves = (time: number, all: readonly ScriptMove[], given: StartOptions = {}): Promise<readonly MoveReply[]> => {
-    const { ownMax = '', ownPerMs = '', candidates = '' } = given
-    const sent = { base: keys.base, time, count: all.length, lockMs: 60_000, worker: 'w', ownMax, ownPerMs, candidates }
+    const { ownMax = '', ownPerMs = '', candidates = '', isRepeat = false } = given
     const more = all.flatMap(({ token, starts, end }) => [
       ...[token, starts ? '1' : '', end?.id ?? ''],
       ...(end === undefined ? [] : endArguments({ ...end, more: [...(end.more ?? [])] })),
     ])
-    return runScript(redis, endAndStartScript, { any: keys.wait }, sent, more)
+    const length = more.length + endAndStartScript.args.length
+    const sent = {
+      base: keys.base,
+      time,
+      count: all.length,
+      length,
+      lockMs: 60_000,
+      worker: 'w',
+      ownMax,
+      ownPerMs,
+      candidates,
+    }
+    return runScript(redis, endAndStartScript, { any: keys.wait }, sent, isRepeat ? [...more, '1'] : more)
   }
   return {
     ...{ namespace, redis, keys, moves },

@@ -119,21 +119,34 @@ it('a start that fails in Redis does not undo the end before it', async () => {
   await redis.del(keys.wait)
 })
 
-it('a batch that is sent twice ends and starts nothing the second time', async () => {
+it('a batch that is sent twice changes nothing the second time, and replies with the tasks that it has started', async () => {
   const { add, start, moves, state } = queueOfMoves()
   await add(Array.from({ length: 9 }, () => newOne()))
   const tokens = ['a', 'b', 'c']
   const ids = await start(...tokens)
-  const batch = ids.map((id, i) => ({ token: tokens[i] ?? '', starts: true, end: completed(id) }))
+  const ends = ids.map((id, i) => ({ token: tokens[i] ?? '', starts: true, end: completed(id) }))
+  const batch = [...ends, { token: 'd', starts: true }]
   const first = await moves(Date.now(), batch)
-  expect(first.map(idOf)).not.toContain(undefined)
+  expect(new Set(first.map(idOf)).size).toBe(4)
   const before = await state()
-  expect(await moves(Date.now(), batch)).toEqual([
-    [0, 0],
-    [0, 0],
-    [0, 0],
-  ])
+  expect(await moves(Date.now(), batch, { isRepeat: true })).toEqual(first)
   expect(await state()).toEqual(before)
+  // Without the mark, no end is stored twice either.
+  expect(await moves(Date.now(), ends)).toEqual(ids.map(() => [0, 0]))
+  expect(await state()).toEqual(before)
+})
+
+it('a batch that is marked, but has not been run before, does the same as without the mark', async () => {
+  const { add, start, moves, redis, keys } = queueOfMoves()
+  await add(Array.from({ length: 4 }, () => newOne()))
+  const [a = '', b = ''] = await start('a', 'b')
+  const batch = [
+    { token: 'a', starts: true, end: completed(a) },
+    { token: 'c', starts: true },
+  ]
+  const replies = await moves(Date.now(), batch, { isRepeat: true })
+  expect(new Set([a, b, ...replies.map(idOf)]).size).toBe(4)
+  expect([await redis.zcard(keys.completed), await redis.llen(keys.active)]).toEqual([1, 3])
 })
 
 it('two ends of one attempt in one batch are one end', async () => {
@@ -146,18 +159,16 @@ it('two ends of one attempt in one batch are one end', async () => {
   expect([await redis.zcard(keys.completed), await redis.llen(keys.active)]).toEqual([1, 1])
 })
 
-it('each end of a batch whose reply is lost is settled once, when the batch has been sent again', async () => {
+it('a batch whose reply is lost is sent again: each end is settled once, and the Worker gets the tasks that have started', async () => {
   const { fetchAll, end, proxy, redis, keys, settled } = await withWorker(8)
   const jobs = await fetchAll(4)
   proxy.cutAnswers()
-  const ends = jobs.map((job) => end(job, true))
+  const ends = Promise.allSettled(jobs.map((job) => end(job, true)))
   await eventually(async () => (await redis.zcard(keys.completed)) === 4)
   expect(settled).toEqual([])
   proxy.reset()
-  await Promise.all(ends)
+  expect((await ends).map(startedBy)).toEqual(['j4', 'j5', 'j6', 'j7'])
   expect(settled).toEqual([['j0'], ['j1'], ['j2'], ['j3']])
-  expect(await redis.hget(keys.totals, 'accepted')).toBe('8')
-  // The first reply was that of the starts.
   expect(await redis.llen(keys.active)).toBe(4)
 })
 

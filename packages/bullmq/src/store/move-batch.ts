@@ -1,11 +1,13 @@
 // Gathers the moves that one Worker asks for, each of which ends an attempt, starts a task, or both, into calls of the script that makes them.
 //
 // The script makes the moves one after the other, and replies for each of them. An error in one move is that move's own. If the whole call
-// fails, so does each of its moves. ioredis sends a call again whose reply was lost: the script recognises the ends that it has stored. A
-// task that it had started stays locked until its lock ends, and is then recovered.
+// fails, so does each of its moves. ioredis sends a call again whose reply was lost, and marks it: the script then recognises the ends that it
+// has stored, and replies with the tasks that it has started, which only this Worker could run. In a cluster, where each call is marked, such
+// tasks stay locked until their locks end, and are then recovered.
 import type { Candidates } from '@bullpen/engine/internal'
 import type { QueueBaseOptions, RedisQueueBackend, WorkerOptions } from 'bullmq'
 import { ReplyError } from 'ioredis'
+import { isCluster } from '../redis/redis-client.ts'
 import { scriptCall } from '../redis/script-calls.ts'
 import { type Commander, defineOn, runScriptOnClient } from '../scripts/script.ts'
 import { endArguments, type ScriptEnd, type Value } from './attempt-end.ts'
@@ -112,16 +114,22 @@ function sizeOf(args: readonly Value[]): number {
 /** Sends the script with these moves, which begin with the options of the starts. */
 type Send = (time: number, count: number, more: readonly Value[]) => Promise<readonly MoveReply[]>
 
+/** How many arguments of the script have names, and how many of these are the options of the starts. */
+const NAMED = endAndStartScript.args.length
+const START_OPTIONS = 5
+
 function senderOf(backend: RedisQueueBackend, commands: Commander | undefined): Send {
   const base = backend.toKey('')
   const any = `${base}wait`
   if (commands === undefined) {
     return async (time, count, [lockMs = '', worker = '', ownMax = '', ownPerMs = '', candidates = '', ...moves]) => {
-      const args = { base, time, count, lockMs, worker, ownMax, ownPerMs, candidates }
+      const args = { base, time, count, length: moves.length + NAMED, lockMs, worker, ownMax, ownPerMs, candidates }
       return runScriptOnClient(await backend.client, endAndStartScript, { any }, args, moves)
     }
   }
   defineOn(commands, endAndStartScript)
-  const call = scriptCall(commands, endAndStartScript)
-  return (time, count, more) => call([any, base, time, count, ...more]).then(endAndStartScript.answer)
+  const call = scriptCall(commands, { ...endAndStartScript, marksRepeats: !isCluster(commands) })
+  const rest = NAMED - START_OPTIONS
+  return (time, count, more) =>
+    call([any, base, time, count, more.length + rest, ...more]).then(endAndStartScript.answer)
 }

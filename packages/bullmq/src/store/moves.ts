@@ -61,11 +61,12 @@ export function replaceMoves(backend: RedisQueueBackend, options: MovesOptions):
 
   /** Returns the script's reply for the end, the job that was fetched, and when the attempt ended. */
   const move = async (command: string, end: AttemptEnd | undefined, { token, fetches, ...sent }: Sent) => {
-    const starts = fetches && !owner.closing
-    const { code, start, at } = await make({ token, starts, end: { ...sent, end } }).catch((error: unknown) => {
-      if (end !== undefined) settleByError(pending, end, error)
-      throw error
-    })
+    const { code, start, at } = await make({ token, starts: fetches, end: { ...sent, end } }).catch(
+      (error: unknown) => {
+        if (end !== undefined) settleByError(pending, end, error)
+        throw error
+      },
+    )
     if (end !== undefined) settle(end, code)
     if (code < 0) throw backend.finishedErrors({ code, jobId: sent.id, command, state: 'active' })
     // The attempt has ended, whether or not another task can be fetched.

@@ -3288,7 +3288,7 @@ function rare(group)
     functions = { next_due = next_due, wake_when_due = wake_when_due, note_drained = note_drained }
   else
     --- @include resent-end
-    functions = { was_stored = was_stored, was_removed = was_removed }
+    functions = { was_stored = was_stored, was_removed = was_removed, started_before = started_before }
   end
   created[group] = functions
   return functions
@@ -3457,6 +3457,22 @@ local function was_stored(ending)
 end
 local function was_removed(ending)
   return ending.attempt ~= '' and redis.call('ZSCORE', base .. 'recently-removed', ending.id .. ' e' .. ending.attempt)
+end
+local MOST_LOOKED_AT = 1000
+local by_token
+local function started_before(token, id)
+  if not by_token then
+    by_token = {}
+    local ids, locks = redis.call('LRANGE', base .. 'active', '0', MOST_LOOKED_AT - 1), {}
+    for i, each in ipairs(ids) do
+      locks[i] = base .. each .. ':lock'
+    end
+    for i, lock in ipairs(#ids > 0 and redis.call('MGET', unpack(locks)) or {}) do
+      by_token[lock or ''] = ids[i]
+    end
+  end
+  local found = by_token[token]
+  return found and found ~= id and { redis.call('HGETALL', base .. found), found, 0, 0 } or nil
 end
 `,
   'retry-budget': `--- @include time
@@ -9128,18 +9144,18 @@ end
  */
 export const endAndStartScript = luaScript<
   'any',
-  'base' | 'time' | 'count' | 'lockMs' | 'worker' | 'ownMax' | 'ownPerMs' | 'candidates',
+  'base' | 'time' | 'count' | 'length' | 'lockMs' | 'worker' | 'ownMax' | 'ownPerMs' | 'candidates',
   MoveReply[]
 >({
   name: 'end-and-start',
   keys: ['any'],
-  args: ['base', 'time', 'count', 'lockMs', 'worker', 'ownMax', 'ownPerMs', 'candidates'],
+  args: ['base', 'time', 'count', 'length', 'lockMs', 'worker', 'ownMax', 'ownPerMs', 'candidates'],
   includes: INCLUDES,
   lua: `#!lua flags=allow-oom
 local any = KEYS[1]
-local base, time, count = ARGV[1], ARGV[2], ARGV[3]
-local lockMs, worker, ownMax, ownPerMs, candidates = ARGV[4], ARGV[5], ARGV[6], ARGV[7], ARGV[8]
-local now = tonumber(time)
+local base, time, count, length = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
+local lockMs, worker, ownMax, ownPerMs, candidates = ARGV[5], ARGV[6], ARGV[7], ARGV[8], ARGV[9]
+local now, is_repeat = tonumber(time), #ARGV > tonumber(length)
 local features, has_ended, has_delayed, is_idle
 --- @include task-charge
 --- @include queue-meta
@@ -9149,8 +9165,19 @@ local features, has_ended, has_delayed, is_idle
 --- @include task-start
 --- @include error-text
 local MAX_BYTES = 262144
-local function go_on(token, starts)
-  local start = starts and start_task(token) or nil
+local function size_of(fields)
+  local size = 0
+  for i = 2, fields == 0 and 0 or #fields, 2 do
+    size = size + #fields[i]
+  end
+  return size
+end
+local function go_on(token, starts, id, is_done)
+  local start = is_repeat and starts and rare('resent').started_before(token, id) or nil
+  if start or not is_done then
+    return start
+  end
+  start = starts and start_task(token) or nil
   if has_delayed and not (start and start[1] ~= 0) then
     rare('idle').wake_when_due()
   end
@@ -9159,31 +9186,30 @@ local function go_on(token, starts)
   end
   return start
 end
-local replies, bytes, at = {}, 0, 9
+local replies, bytes, at = {}, 0, 10
 for n = 1, tonumber(count) do
   local token, starts, id = ARGV[at], ARGV[at + 1] == '1', ARGV[at + 2]
-  local is_whole, code, goes_on, start = true, 0, true, 0
+  local is_whole, code, is_done, start = true, 0, true, 0
   features, has_ended, has_delayed, is_idle = nil, false, false, false
   at = at + 3
   if id ~= '' then
     local ending
     ending, at = read_end(id, token, at)
-    is_whole, code, goes_on = pcall(end_attempt, ending)
+    is_whole, code, is_done = pcall(end_attempt, ending)
   end
-  if is_whole and goes_on then
-    local is_late, found = starts and bytes > MAX_BYTES, nil
-    is_whole, found = pcall(go_on, token, starts and not is_late)
-    start = is_late and 'later' or is_whole and found or 0
-    if start ~= 0 and start[1] ~= 0 and not is_late then
-      for i = 2, #start[1], 2 do
-        bytes = bytes + #start[1][i]
-      end
-    end
+  if not is_whole then
+    code = error_text(code)
+  elseif code >= 0 then
+    local is_late, found = starts and bytes > MAX_BYTES and not is_repeat, nil
+    is_whole, found = pcall(go_on, token, starts and not is_late, id, is_done)
     if not is_whole and id == '' then
       code = error_text(found)
+    elseif is_late and is_done then
+      start = 'later'
+    elseif is_whole and found then
+      start = found
+      bytes = bytes + size_of(found[1])
     end
-  elseif not is_whole then
-    code = error_text(code)
   end
   replies[n] = { code, start }
 end

@@ -5,18 +5,20 @@
 -- ARGV[1]  base        the prefix of the queue's keys
 -- ARGV[2]  time        the time by the clock that all of the queue's processes share, in ms since 1970
 -- ARGV[3]  count       how many moves follow
--- ARGV[4]  lockMs      how long the locks of the tasks that start last, in ms
--- ARGV[5]  worker      the name of the Worker or ''
--- ARGV[6]  ownMax      the rate limit of the Worker's own option: how many tasks may start
--- ARGV[7]  ownPerMs    per how many ms they may start. Both are '' if there is no such limit
--- ARGV[8]  candidates  the only tasks that may start: their ids, each after a blank, or '' for all tasks
+-- ARGV[4]  length      how many arguments the call has; if it may have been sent before, it has one more
+-- ARGV[5]  lockMs      how long the locks of the tasks that start last, in ms
+-- ARGV[6]  worker      the name of the Worker or ''
+-- ARGV[7]  ownMax      the rate limit of the Worker's own option: how many tasks may start
+-- ARGV[8]  ownPerMs    per how many ms they may start. Both are '' if there is no such limit
+-- ARGV[9]  candidates  the only tasks that may start: their ids, each after a blank, or '' for all tasks
 -- ARGV...  the moves. Each of them is the token of a lock ('0' for no lock), '1' if a task may start with this token and otherwise '', the
 --          id of the task whose attempt ends or '' if none does, and, if one does, the end (includes/attempt-end.lua)
 --
 -- Returns `MoveReply[]`, for each move:
 --
 -- - the code: 0, the code with which BullMQ refuses the end, or how long the queue's rate limit still holds up a task that returns to its
---   place. If the end was refused, or has been stored before, nothing starts
+--   place. If the end was refused, or has been stored before, nothing starts. If the call may have been sent before, a start replies with
+--   the task that it has started before
 -- - what the start replies (includes/task-start.lua), or 0 if none was asked for or made. After many bytes of tasks, the following starts
 --   are not made, and 'later' takes the place of their reply
 -- - or the message of an error, because of which the end, or a start without an end, has failed
@@ -24,9 +26,9 @@
 -- The moves are made one after the other, as if each of them had been sent alone. A move that fails does not keep the others from theirs.
 --- @type MoveReply from ../move-batch.ts
 local any = KEYS[1]
-local base, time, count = ARGV[1], ARGV[2], ARGV[3]
-local lockMs, worker, ownMax, ownPerMs, candidates = ARGV[4], ARGV[5], ARGV[6], ARGV[7], ARGV[8]
-local now = tonumber(time)
+local base, time, count, length = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
+local lockMs, worker, ownMax, ownPerMs, candidates = ARGV[5], ARGV[6], ARGV[7], ARGV[8], ARGV[9]
+local now, is_repeat = tonumber(time), #ARGV > tonumber(length)
 
 -- What a move so far leaves for its rest: the queue's features (queue-features.lua), whether tasks have ended or been delayed, and whether
 -- its start has found that nothing waits.
@@ -42,9 +44,22 @@ local features, has_ended, has_delayed, is_idle
 -- Large tasks would hold up Redis and the replies of the other moves.
 local MAX_BYTES = 262144
 
--- Does what follows an end, or is a move without one, and returns the reply of the start, if there is one.
-local function go_on(token, starts)
-  local start = starts and start_task(token) or nil
+local function size_of(fields)
+  local size = 0
+  for i = 2, fields == 0 and 0 or #fields, 2 do
+    size = size + #fields[i]
+  end
+  return size
+end
+
+-- Does what follows an end that was carried out, or is a move without one, and returns the reply of the start, if there is one. `id` is that
+-- of the task that has ended.
+local function go_on(token, starts, id, is_done)
+  local start = is_repeat and starts and rare('resent').started_before(token, id) or nil
+  if start or not is_done then
+    return start
+  end
+  start = starts and start_task(token) or nil
   if has_delayed and not (start and start[1] ~= 0) then
     rare('idle').wake_when_due()
   end
@@ -54,31 +69,31 @@ local function go_on(token, starts)
   return start
 end
 
-local replies, bytes, at = {}, 0, 9
+local replies, bytes, at = {}, 0, 10
 for n = 1, tonumber(count) do
   local token, starts, id = ARGV[at], ARGV[at + 1] == '1', ARGV[at + 2]
-  local is_whole, code, goes_on, start = true, 0, true, 0
+  local is_whole, code, is_done, start = true, 0, true, 0
   features, has_ended, has_delayed, is_idle = nil, false, false, false
   at = at + 3
   if id ~= '' then
     local ending
     ending, at = read_end(id, token, at)
-    is_whole, code, goes_on = pcall(end_attempt, ending)
+    is_whole, code, is_done = pcall(end_attempt, ending)
   end
-  if is_whole and goes_on then
-    local is_late, found = starts and bytes > MAX_BYTES, nil
-    is_whole, found = pcall(go_on, token, starts and not is_late)
-    start = is_late and 'later' or is_whole and found or 0
-    if start ~= 0 and start[1] ~= 0 and not is_late then
-      for i = 2, #start[1], 2 do
-        bytes = bytes + #start[1][i]
-      end
-    end
+  if not is_whole then
+    code = error_text(code)
+  elseif code >= 0 then
+    -- A repeat replies with all tasks that it has started, because nobody else would learn of them.
+    local is_late, found = starts and bytes > MAX_BYTES and not is_repeat, nil
+    is_whole, found = pcall(go_on, token, starts and not is_late, id, is_done)
     if not is_whole and id == '' then
       code = error_text(found)
+    elseif is_late and is_done then
+      start = 'later'
+    elseif is_whole and found then
+      start = found
+      bytes = bytes + size_of(found[1])
     end
-  elseif not is_whole then
-    code = error_text(code)
   end
   replies[n] = { code, start }
 end

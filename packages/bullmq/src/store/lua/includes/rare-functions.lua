@@ -85,7 +85,7 @@ function rare(group)
     functions = { next_due = next_due, wake_when_due = wake_when_due, note_drained = note_drained }
   else
     --- @include resent-end
-    functions = { was_stored = was_stored, was_removed = was_removed }
+    functions = { was_stored = was_stored, was_removed = was_removed, started_before = started_before }
   end
   created[group] = functions
   return functions

@@ -1,8 +1,10 @@
 -- Recognises the end of an attempt that is sent again because its reply was lost. The lock is gone by then, or another attempt has it. What
--- the attempt has stored shows whether its first end was carried out.
+-- the attempt has stored shows whether its first end was carried out. A start that is sent again is recognised by its token.
 --
--- was_stored(ending)   whether the task has what this attempt stores, whatever has happened to the task since
--- was_removed(ending)  whether the task was deleted by the script that ended this attempt, which Redis remembers for a short time
+-- was_stored(ending)         whether the task has what this attempt stores, whatever has happened to the task since
+-- was_removed(ending)        whether the task was deleted by the script that ended this attempt, which Redis remembers for a short time
+-- started_before(token, id)  the reply of a start (task-start.lua) if an active task other than `id` has a lock with this token, or nil. A
+--                            Worker uses a token for one task at a time, so it does not know of such a task
 --
 -- An attempt record is the first line of its stack, and no two records are equal, because they contain the times, the worker and the
 -- fencing token. There is no record of the last attempt of a completed task, and none for a task that BullMQ has failed without starting it
@@ -36,4 +38,23 @@ end
 
 local function was_removed(ending)
   return ending.attempt ~= '' and redis.call('ZSCORE', base .. 'recently-removed', ending.id .. ' e' .. ending.attempt)
+end
+
+-- The newest active tasks are looked at, which are those that the lost run has started unless others have started as many since.
+local MOST_LOOKED_AT = 1000
+local by_token
+
+local function started_before(token, id)
+  if not by_token then
+    by_token = {}
+    local ids, locks = redis.call('LRANGE', base .. 'active', '0', MOST_LOOKED_AT - 1), {}
+    for i, each in ipairs(ids) do
+      locks[i] = base .. each .. ':lock'
+    end
+    for i, lock in ipairs(#ids > 0 and redis.call('MGET', unpack(locks)) or {}) do
+      by_token[lock or ''] = ids[i]
+    end
+  end
+  local found = by_token[token]
+  return found and found ~= id and { redis.call('HGETALL', base .. found), found, 0, 0 } or nil
 end
