@@ -1,9 +1,10 @@
-// Gathers the moves that one Worker asks for, each of which ends an attempt, starts a task, or both, into calls of the script that makes them.
+// Gathers the moves that one Worker asks for, each of which ends an attempt, starts a task, or both, into calls of the script that makes
+// them.
 //
 // The script makes the moves one after the other, and replies for each of them. An error in one move is that move's own. If the whole call
-// fails, so does each of its moves. ioredis sends a call again whose reply was lost, and marks it: the script then recognises the ends that it
-// has stored, and replies with the tasks that it has started, which only this Worker could run. In a cluster, where each call is marked, such
-// tasks stay locked until their locks end, and are then recovered.
+// fails, so does each of its moves. ioredis sends a call again whose reply was lost, and marks it: the script then recognises the ends that
+// it has stored, and replies with the tasks that it has started, which only this Worker could run. In a cluster, where each call would be
+// marked, and on BullMQ's own client, which marks none, such tasks stay locked until their locks end, and are then recovered.
 import type { Candidates } from '@bullpen/engine/internal'
 import type { QueueBaseOptions, RedisQueueBackend, WorkerOptions } from 'bullmq'
 import { ReplyError } from 'ioredis'
