@@ -4,16 +4,8 @@ import type { Candidates, Retention } from '@bullpen/engine/internal'
 import { type IQueueBackend, type KeepJobs, type RedisQueueBackend, raw2NextJobData } from 'bullmq'
 import { encodeKind, kindOfReason } from '../internals/status/stored-kind.ts'
 import type { Commander } from '../scripts/script.ts'
-import {
-  type AttemptEnd,
-  type PendingEnds,
-  type ScriptEnd,
-  settle,
-  settleByError,
-  takeEnd,
-  type Value,
-} from './attempt-end.ts'
-import { gatherMoves, type Moved, type Owner } from './move-batch.ts'
+import { type PendingEnds, type ScriptEnd, settle, settleByError, takeEnd, type Value } from './attempt-end.ts'
+import { gatherMoves, type Moved, type Owner, type StartReply } from './move-batch.ts'
 
 export interface MovesOptions {
   /** Returns the time in ms since 1970, by the clock that all of the queue's processes share. */
@@ -39,9 +31,6 @@ export const ENDS_PER_REMOVAL = 8
 /** How many jobs an end removes at once because of BullMQ's own options. */
 const REMOVED_BY_OPTIONS = 1_000
 
-/** How one move is sent. The end that it carries out has been taken from those that are pending. */
-type Sent = Omit<ScriptEnd, 'end'> & { readonly token: string; readonly fetches: boolean }
-
 /** Replaces the methods of a backend that fetch jobs and move active ones. */
 export function replaceMoves(backend: RedisQueueBackend, options: MovesOptions): void {
   const { now, toMachine, retention, commands, candidates, pending, prepare } = options
@@ -49,28 +38,35 @@ export function replaceMoves(backend: RedisQueueBackend, options: MovesOptions):
   const make = gatherMoves(backend, { owner, now, commands, candidates })
   let ends = 0
 
-  const started = (token: string, start: Moved['start']): unknown[] | Promise<unknown[]> => {
-    if (start === 'later') return fetchJob(token)
+  const started = (start: StartReply | 0): unknown[] => {
     if (start === 0) return []
     if (start[3] > 0) start[3] = toMachine(start[3])
     return raw2NextJobData(start)
   }
 
-  const fetchJob = (token: string): Promise<unknown[]> =>
-    make({ token, starts: true, end: undefined }).then(({ start }) => started(token, start))
+  const fetchJob = async (token: string): Promise<unknown[]> => {
+    const { start } = await make({ token, starts: true, end: undefined })
+    return start === 'later' ? fetchJob(token) : started(start)
+  }
 
-  /** Returns the script's reply for the end, the job that was fetched, and when the attempt ended. */
-  const move = async (command: string, end: AttemptEnd | undefined, { token, fetches, ...sent }: Sent) => {
-    const { code, start, at } = await make({ token, starts: fetches, end: { ...sent, end } }).catch(
-      (error: unknown) => {
-        if (end !== undefined) settleByError(pending, end, error)
-        throw error
-      },
-    )
-    if (end !== undefined) settle(end, code)
-    if (code < 0) throw backend.finishedErrors({ code, jobId: sent.id, command, state: 'active' })
+  /**
+   * Returns the script's reply for the end, the job that was fetched, and when the attempt ended. The end that the move carries out has been
+   * taken from those that are pending. Every task takes this path, so it creates few objects.
+   */
+  const move = async (command: string, token: string, starts: boolean, end: ScriptEnd) => {
+    const { id, end: attempt } = end
+    let moved: Moved
+    try {
+      moved = await make({ token, starts, end })
+    } catch (error) {
+      if (attempt !== undefined) settleByError(pending, attempt, error)
+      throw error
+    }
+    const { code, start, at } = moved
+    if (attempt !== undefined) settle(attempt, code)
+    if (code < 0) throw backend.finishedErrors({ code, jobId: id, command, state: 'active' })
     // The attempt has ended, whether or not another task can be fetched.
-    const result = start === 'later' ? await fetchJob(token).catch(() => []) : await started(token, start)
+    const result = start === 'later' ? await fetchJob(token).catch(() => []) : started(start)
     return { code, result, at }
   }
 
@@ -100,8 +96,8 @@ export function replaceMoves(backend: RedisQueueBackend, options: MovesOptions):
       const end = takeEnd(pending, id, 'completed')
       const more = keptArguments('completed', keepOf(removeOnComplete, owner.opts.removeOnComplete))
       const value = JSON.stringify(returnValue) ?? 'null'
-      const sent: Sent = { id, token, verdict: 'completed', value, more, fields: undefined, fetches }
-      const { result, at } = await move('moveToFinished', end, sent)
+      const sent: ScriptEnd = { id, verdict: 'completed', value, end, more, fields: undefined }
+      const { result, at } = await move('moveToFinished', token, fetches, sent)
       return { result, finishedOn: at }
     },
 
@@ -113,8 +109,8 @@ export function replaceMoves(backend: RedisQueueBackend, options: MovesOptions):
       const more = keptArguments(verdict, keepOf(removeOnFail, owner.opts.removeOnFail))
       more.push('maxAttempts', opts.attempts ?? 0)
       if (verdict === 'dead') more.push('fingerprint', encodeKind(end?.kind ?? kindOfReason(failedReason)))
-      const sent: Sent = { id, token, verdict, value: failedReason, more, fields, fetches }
-      const { result, at } = await move('moveToFinished', end, sent)
+      const sent: ScriptEnd = { id, verdict, value: failedReason, end, more, fields }
+      const { result, at } = await move('moveToFinished', token, fetches, sent)
       return { result, finishedOn: at }
     },
 
@@ -122,8 +118,7 @@ export function replaceMoves(backend: RedisQueueBackend, options: MovesOptions):
       const end = takeEnd(pending, id, 'delayed')
       const uncounted = end?.verdict === 'postponed' ? 'postponed' : 'scheduled'
       const verdict = skipAttempt ? uncounted : 'retrying'
-      const sent: Sent = { id, token, verdict, value, more: [], fields, fetches: fetchNext }
-      const { result } = await move('moveToDelayed', end, sent)
+      const { result } = await move('moveToDelayed', token, fetchNext, { id, verdict, value, end, more: [], fields })
       // As in BullMQ, the reply does not say why nothing was fetched.
       return result[0] === null ? [] : result
     },
@@ -131,14 +126,14 @@ export function replaceMoves(backend: RedisQueueBackend, options: MovesOptions):
     async retryJob(id, lifo, token = '0', { fieldsToUpdate: fields } = {}) {
       const end = takeEnd(pending, id, 'retried')
       const value = lifo ? 'head' : ''
-      await move('retryJob', end, { id, token, verdict: 'retried', value, more: [], fields, fetches: false })
+      await move('retryJob', token, false, { id, verdict: 'retried', value, end, more: [], fields })
     },
 
     async moveJobFromActiveToWait(id, token = '0') {
       const end = takeEnd(pending, id, 'waiting')
       const verdict = end?.verdict === 'released' ? 'released' : 'requeued'
-      const sent: Sent = { id, token, verdict, value: '', more: [], fields: undefined, fetches: false }
-      return (await move('moveJobFromActiveToWait', end, sent)).code
+      const sent: ScriptEnd = { id, verdict, value: '', end, more: [], fields: undefined }
+      return (await move('moveJobFromActiveToWait', token, false, sent)).code
     },
   }
   Object.assign(backend, moves)
