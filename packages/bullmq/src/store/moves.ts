@@ -50,8 +50,8 @@ export function replaceMoves(backend: RedisQueueBackend, options: MovesOptions):
   }
 
   /**
-   * Returns the script's reply for the end, the job that was fetched, and when the attempt ended. The end that the move carries out has been
-   * taken from those that are pending. Every task takes this path, so it creates few objects.
+   * Returns the script's reply for the end, the job that was fetched, and when the attempt ended. The end that the move carries out has
+   * been taken from those that are pending. Every task takes this path, so it creates few objects.
    */
   const move = async (command: string, token: string, starts: boolean, end: ScriptEnd) => {
     const { id, end: attempt } = end
