@@ -138,15 +138,41 @@ it('a batch that is sent twice changes nothing the second time, and replies with
 
 it('a batch that is marked, but has not been run before, does the same as without the mark', async () => {
   const { add, start, moves, redis, keys } = queueOfMoves()
-  await add(Array.from({ length: 4 }, () => newOne()))
+  await add(Array.from({ length: 5 }, () => newOne()))
   const [a = '', b = ''] = await start('a', 'b')
-  const batch = [
-    { token: 'a', starts: true, end: completed(a) },
+  const ends = [a, b].map((id, i) => ({ token: i === 0 ? 'a' : 'b', starts: true, end: completed(id) }))
+  const replies = await moves(Date.now(), [...ends, { token: 'c', starts: true }], { isRepeat: true })
+  expect(new Set([a, b, ...replies.map(idOf)]).size).toBe(5)
+  expect([await redis.zcard(keys.completed), await redis.llen(keys.active)]).toEqual([2, 3])
+})
+
+it('a start finds the lane that another move of its batch has made', async () => {
+  const { add, start, moves, redis, keys } = queueOfMoves()
+  await add([newOne({ turn: { key: 'a', weight: 1 } })])
+  const [id = ''] = await start('a')
+  // A start that finds nothing forgets the turns.
+  await moves(Date.now(), [{ token: 'b', starts: true }])
+  expect(await redis.exists(keys.turnState)).toBe(0)
+  await add([newOne()])
+  const requeued = { id, verdict: 'requeued', value: '', end: undefined, fields: undefined } as const
+  const replies = await moves(Date.now(), [
     { token: 'c', starts: true },
-  ]
-  const replies = await moves(Date.now(), batch, { isRepeat: true })
-  expect(new Set([a, b, ...replies.map(idOf)]).size).toBe(4)
-  expect([await redis.zcard(keys.completed), await redis.llen(keys.active)]).toEqual([1, 3])
+    { token: 'a', starts: false, end: requeued },
+    { token: 'd', starts: true },
+  ])
+  expect(replies.map(idOf)).toEqual([expect.any(String), undefined, id])
+})
+
+it('the charges of all tasks that end in a batch are refunded', async () => {
+  const { add, start, moves, redis, keys } = queueOfMoves()
+  await add(Array.from({ length: 3 }, () => newOne()))
+  const ids = await start('a', 'b', 'c')
+  expect(Number(await redis.hget(keys.totals, 'bytes'))).toBeGreaterThan(0)
+  await moves(
+    Date.now(),
+    ids.map((id, i) => ({ token: 'abc'.charAt(i), starts: false, end: completed(id) })),
+  )
+  expect(await redis.hget(keys.totals, 'bytes')).toBe('0')
 })
 
 it('two ends of one attempt in one batch are one end', async () => {
