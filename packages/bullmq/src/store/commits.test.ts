@@ -1,6 +1,7 @@
 // Commits against a real Redis: each refusal, and answers that are lost on their way.
 import { TaskError, type TaskEvent } from '@bullpen/contract'
 import { STREAM_START } from '@bullpen/engine/internal'
+import { privateRedis } from '@bullpen/testing'
 import { eventually, faultProxy } from '@bullpen/testkit'
 import { Redis } from 'ioredis'
 import { describe, expect, it, onTestFinished } from 'vitest'
@@ -46,12 +47,13 @@ const STREAMED: Readonly<Record<string, string>> = {
 }
 
 /** A task whose first attempt has reached its handler, and ends when `end` is called. The pool connects through the proxy. */
-async function atWork(end: End, task: typeof short | typeof long = long) {
+async function atWork(end: End, task: typeof short | typeof long = long, options: SetupOptions = {}) {
   const started = Promise.withResolvers<void>()
   const over = Promise.withResolvers<void>()
   const isStopped = end === untilStopped
   const all = await setup({
     locks: LOCKS,
+    ...options,
     // With a second slot, the pool could be about to fetch when the test cuts it off. It would fetch a task that has just returned to the
     // queue, and the task would be active again without anybody running it.
     concurrency: 1,
@@ -163,6 +165,50 @@ describe('a commit whose answer is lost', () => {
       { event: 'attempt.commit_refused', fencingToken: 1, refusal: 'lock_lost', verdict: 'completed' },
     ])
     expect(await work.settled(work.id)).toMatchObject({ output: { n: 2 }, attemptsMade: 1 })
+  })
+})
+
+/** A Redis that refuses writes between `refuse` and `accept`. */
+async function refusingRedis() {
+  const redis = await privateRedis()
+  await redis.start()
+  const admin = new Redis(redis.url)
+  onTestFinished(() => admin.disconnect())
+  const refusals = async () => Number(/NOREPLICAS:count=(\d+)/.exec(await admin.info('errorstats'))?.[1] ?? 0)
+  return {
+    redisUrl: redis.url,
+    refuse: () => admin.config('SET', 'min-replicas-to-write', '1'),
+    accept: () => admin.config('SET', 'min-replicas-to-write', '0'),
+    untilRefused: (times: number) => eventually(async () => (await refusals()) >= times),
+  }
+}
+
+describe('a commit that comes while Redis refuses writes', () => {
+  it.each(VERDICTS)('is one end once Redis accepts writes again, for the verdict %s', async (verdict, end) => {
+    const { refuse, accept, untilRefused, redisUrl } = await refusingRedis()
+    const work = await atWork(end, long, { redisUrl })
+    await refuse()
+    await work.end()
+    await untilRefused(5)
+    expect([work.ends(), await work.status()]).toEqual([[], 'active'])
+    await accept()
+    await eventually(() => work.ends().length > 0)
+    expect(work.ends()[0]).toMatchObject({ event: 'attempt.ended', fencingToken: 1, verdict })
+    await work.drain()
+    expect(work.ends().filter(({ fencingToken }) => fencingToken === 1)).toHaveLength(1)
+    expect(await work.streamed()).toEqual(['enqueued', 'started', STREAMED[verdict]])
+  })
+
+  it('is refused when a lock lasts no longer, and the task runs again', async () => {
+    const { refuse, accept, redisUrl } = await refusingRedis()
+    const locks = { lockMs: 1_500, renewalMs: 500, stallCheckMs: 500 }
+    const work = await atWork(({ fencingToken }) => ({ n: fencingToken }), long, { redisUrl, locks })
+    await refuse()
+    await work.end()
+    await eventually(() => work.ends().length > 0)
+    expect(work.ends()).toMatchObject([{ event: 'attempt.commit_refused', refusal: 'store_error' }])
+    await accept()
+    expect(await work.settled(work.id)).toMatchObject({ status: 'completed', output: { n: 2 } })
   })
 })
 

@@ -5,9 +5,14 @@
 // fails, so does each of its moves. ioredis sends a call again whose reply was lost, and marks it: the script then recognises the ends that
 // it has stored, and replies with the tasks that it has started, which only this Worker could run. In a cluster, where each call would be
 // marked, and on BullMQ's own client, which marks none, such tasks stay locked until their locks end, and are then recovered.
+//
+// If Redis refuses all writes for a while, as it does while it lacks replicas, a call with ends is sent again until Redis accepts it or the
+// locks of its tasks have ended. Otherwise, these tasks would run again.
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { Candidates } from '@bullpen/engine/internal'
 import type { QueueBaseOptions, RedisQueueBackend, WorkerOptions } from 'bullmq'
 import { ReplyError } from 'ioredis'
+import { isRefusedForNow } from '../redis/outages/error-replies.ts'
 import { isCluster } from '../redis/redis-client.ts'
 import { scriptCall } from '../redis/script-calls.ts'
 import { type Commander, defineOn, runScriptOnClient } from '../scripts/script.ts'
@@ -63,14 +68,19 @@ export function gatherMoves(backend: RedisQueueBackend, options: MoveBatchOption
   const { owner, now } = options
   const send = senderOf(backend, options.commands)
 
+  const sendOnce = async (calls: readonly Call[]) => {
+    const at = now()
+    const args = startOptions(options, calls)
+    for (const { token, starts, end, args: ofEnd } of calls) {
+      args.push(token, starts && !owner.closing ? '1' : '', end?.id ?? '', ...ofEnd)
+    }
+    return { at, replies: await send(at, calls.length, args) }
+  }
+
   const enter = createBatcher<Call>(async (calls) => {
     try {
-      const at = now()
-      const args = startOptions(options, calls)
-      for (const { token, starts, end, args: ofEnd } of calls) {
-        args.push(token, starts && !owner.closing ? '1' : '', end?.id ?? '', ...ofEnd)
-      }
-      const replies = await send(at, calls.length, args)
+      const lockMs = calls.some(({ end }) => end !== undefined) ? (owner.opts.lockDuration ?? 0) : 0
+      const { at, replies } = await untilAccepted(() => sendOnce(calls), lockMs)
       for (const [i, { resolve, reject }] of calls.entries()) {
         const [code, start] = replies[i] ?? ['the script has not replied for this move', 0]
         if (typeof code === 'number') resolve({ code, start, at })
@@ -87,6 +97,21 @@ export function gatherMoves(backend: RedisQueueBackend, options: MoveBatchOption
       enter({ token, starts, end, args, bytes: sizeOf(args), resolve, reject })
     })
 }
+
+/** Calls again while Redis refuses writes for now, and for at most `withinMs`. */
+async function untilAccepted<Reply>(send: () => Promise<Reply>, withinMs: number): Promise<Reply> {
+  const deadline = performance.now() + withinMs
+  for (;;) {
+    try {
+      return await send()
+    } catch (error) {
+      if (!isRefusedForNow(error) || performance.now() > deadline) throw error
+      await sleep(REFUSED_PAUSE_MS)
+    }
+  }
+}
+
+const REFUSED_PAUSE_MS = 100
 
 const NOTHING: readonly Value[] = Object.freeze([])
 
