@@ -174,6 +174,12 @@ export const ERROR_ADVICE: Readonly<Record<ErrorCode, Advice>> = {
     action:
       'Retry after the time in `Retry-After`. If the response has a `taskId`, look that task up first, because it may have been stored. If Redis stays unusable, see [Redis is unreachable](../runbook/redis-unreachable.md).',
   },
+  not_replicated: {
+    meaning:
+      "The task has `durability: 'replicated'`, and no replica of Redis has confirmed in time that it has the task. The task is stored under the problem's `taskId` and may run, but a failover may lose it.",
+    action:
+      'Send the request again with the same Idempotency-Key: it stores nothing new, and waits for a replica again. Check that the replicas are connected: see [How much a failover may lose](../how-to/redis-settings.md#how-much-a-failover-may-lose).',
+  },
   redis_full: {
     meaning: "Redis's memory has reached the watermark, which is 80% by default, so the task was not stored.",
     action: 'Retry later. See [Redis is full](../runbook/redis-full.md).',

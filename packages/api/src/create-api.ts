@@ -121,6 +121,7 @@ export async function createApi({ catalogue, config = {}, codec, tracing, log }:
       memoryWatermark: settings.memoryWatermark,
       queueMemoryShare: settings.queueMemoryShare,
       idempotencyMemoryShare: settings.idempotencyMemoryShare,
+      replicationTimeoutMs: milliseconds(settings.replicationTimeout),
       allowEviction: settings.allowEviction || isDevelopment,
       enqueueRateOf: enqueueRateOf(settings.keyLimits),
       serverProblems: isDevelopment ? 'info' : 'warn',

@@ -240,6 +240,8 @@ export function queueKeys(namespace: string, queue: string) {
      * (store/lua/includes/removed-tasks.lua).
      */
     recentlyRemoved: `${base}:recently-removed`,
+    /** String: what an enqueue that waits for a replica has written (store/replicated-adds.ts). Expires after a second. */
+    replicated: `${base}:replicated`,
     /** Hash: the tasks that Redis has lost after a process had acknowledged them (acknowledged/note-lost.lua). Kept for a day. */
     lostTasks: `${base}:lost-tasks`,
     /**

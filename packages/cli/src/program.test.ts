@@ -74,7 +74,7 @@ describe('enqueue', () => {
   test('sends the input and options, and prints the id', async () => {
     await using api = await fakeApi({ [ENQUEUE]: [202, ACCEPTED] })
     const limits = ['--timeout', 'none', '--heartbeat-timeout', '5s', '--queue-timeout', '1m', '--total-timeout', '1h']
-    const full = ['--when-full', '10s']
+    const full = ['--when-full', '10s', '--durability', 'replicated']
     const start = ['--priority', '2', '--concurrency-key', 'a', '--max-attempts', '3']
     const options = [
       '--meta',
@@ -96,7 +96,8 @@ describe('enqueue', () => {
     const body = { task: 'math.factorial', input: { n: 5 }, meta: { a: 'b', c: 'd' }, timeout: 'none' }
     const more = { tags: ['x', 'y:1'], delay: '30s', heartbeatTimeout: '5s', queueTimeout: '1m', totalTimeout: '1h' }
     const last = { priority: 2, concurrencyKey: 'a', retry: { maxAttempts: 3 }, whenFull: { block: '10s' } }
-    expect(api.seen).toEqual([{ request: ENQUEUE, body: { ...body, ...more, ...last } }])
+    const acknowledged = { durability: 'replicated' }
+    expect(api.seen).toEqual([{ request: ENQUEUE, body: { ...body, ...more, ...last, ...acknowledged } }])
   })
 
   test('sends the retry settings of the task, and refuses those that are invalid for every definition', async () => {

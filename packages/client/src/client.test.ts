@@ -160,6 +160,7 @@ describe('enqueue', () => {
     ['Redis is unavailable', problem('redis_unavailable', 503)],
     ['Redis is unavailable, and the task may have been stored', problem('redis_unavailable', 503, { taskId: ID })],
     ['Redis is full', problem('redis_full', 503)],
+    ['no replica has the task', problem('not_replicated', 503)],
     ['the API shuts down', problem('shutting_down', 503)],
     ['a proxy has lost its API', [502, '<html>']],
     ['a proxy has no API', [503, '<html>']],

@@ -149,6 +149,7 @@ export function mayRepeat(repeatability: Repeatability, error: ProblemError): bo
   switch (code) {
     case 'unreachable':
     case 'redis_unavailable':
+    case 'not_replicated':
     case 'redis_full':
     case 'group_busy':
       return true

@@ -32,6 +32,7 @@ describe('the settings of the API', () => {
       idempotencyLife: '24h',
       idempotencyMemoryShare: 25,
       memoryWatermark: 80,
+      replicationTimeout: '1s',
       queueMemoryShare: 50,
       allowBoardChanges: false,
       allowEviction: false,

@@ -2,6 +2,7 @@
 import { REDIS_URLS, readRedisUrl, withTlsFiles } from '@bullpen/contract/internal'
 import { faultOfTlsFiles } from '@bullpen/contract/node'
 import { z } from 'zod'
+import { durationOr } from './setting-types.ts'
 import type { SettingsOf, SettingsRule, SettingsTable } from './settings.ts'
 
 const pemFile = { schema: z.string().min(1).optional(), expected: 'the path of a PEM file' }
@@ -45,12 +46,17 @@ export const REDIS_SETTINGS = {
     expected: '1 to 40 lower-case letters, digits and dashes, starting with a letter',
     help: 'The prefix of every key in Redis. Processes that share tasks must use the same namespace.',
   },
+  replicationTimeout: {
+    env: 'BULLPEN_REPLICATION_TIMEOUT',
+    ...durationOr('1s', '10ms'),
+    help: "How long an enqueue with `durability: 'replicated'` waits until a replica of Redis has the task. After that, it fails with `not_replicated`. See [How much a failover may lose](../how-to/redis-settings.md#how-much-a-failover-may-lose).",
+  },
 } as const satisfies SettingsTable
 
 type RedisSettings = SettingsOf<typeof REDIS_SETTINGS>
 
 /** Returns the URL of Redis with the files of the other settings as its options. */
-export function redisUrlOf(settings: Omit<RedisSettings, 'namespace'>): string {
+export function redisUrlOf(settings: Omit<RedisSettings, 'namespace' | 'replicationTimeout'>): string {
   const { redisUrl, redisCaFile: ca, redisCertFile: cert, redisKeyFile: key } = settings
   return withTlsFiles(redisUrl, { ca, cert, key })
 }

@@ -3,6 +3,7 @@
 // Define tasks, queues and the catalogue:
 
 export { type Catalogue, type DefinitionsOf, defineCatalogue, type NamesOf } from './definition/catalogue.ts'
+export type { Durability } from './definition/durability.ts'
 export type { Fairness, FairnessOptions } from './definition/fairness.ts'
 export { type FollowUp, type FollowUpOptions, type FollowUps, followUp } from './definition/follow-ups/follow-up.ts'
 export type {

@@ -12,6 +12,7 @@ export type {
   TransportEvent,
   Try,
 } from './client/task-transport.ts'
+export { DURABILITIES } from './definition/durability.ts'
 export { handlersByName, toHandlers } from './definition/erased-handlers.ts'
 export { weightOf } from './definition/fairness.ts'
 export { DEFAULT_KEPT_EVENTS, MIN_KEPT_EVENTS } from './definition/kept-events.ts'

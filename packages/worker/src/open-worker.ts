@@ -250,6 +250,7 @@ export function wireWorker<C extends Catalogue, R extends Resources>(options: Wo
       sizeLimit: settings.maxChildBytes,
       codec,
       admission: 'open',
+      replicationTimeoutMs: milliseconds(settings.replicationTimeout),
       onExpired: (expired) => sink({ event: 'task.expired', ...expired }),
       onCancelled: (cancelled) => sink({ event: 'task.cancelled', ...cancelled }),
       onScheduled: (scheduled) => sink({ event: 'task.enqueued', ...scheduled }),

@@ -62,6 +62,11 @@ export interface BrokerOptions {
    */
   readonly idempotencyMemoryShare?: number | undefined
   /**
+   * How long `enqueue` waits until a replica has a task with `durability: 'replicated'`, in ms. After that, it rejects with `not_replicated`.
+   * Defaults to 1,000.
+   */
+  readonly replicationTimeoutMs?: number | undefined
+  /**
    * Whether tasks may be stored on a server that may delete them because its `maxmemory-policy` is not `noeviction`. Defaults to
    * false.
    */

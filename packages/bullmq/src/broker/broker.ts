@@ -81,7 +81,7 @@ export function openBroker(options: BrokerOptions): BullmqBroker {
   }
   const registration = openRegistration({ redis, repeat, log, everyMs: options.registerEveryMs })
   const { admission, features, memory, records, starts, server } = openChecks(options, redis, schema)
-  const queues = openQueueTable({ redis, redisUrl, namespace, queues: options.queues, now, log })
+  const queues = openQueueTable({ ...options, redis, now })
   const withRedisErrors = redisErrors(redisUrl)
   const call = <T>(run: () => Promise<T>): Promise<T> => withRedisErrors(schema.check()?.then(run) ?? run())
   const store = createScheduleStore({ redis, namespace, queues: options.queues, codec, call })

@@ -2,12 +2,13 @@
 import { BullpenError, type Log } from '@bullpen/contract'
 import { readTaskId } from '@bullpen/contract/internal'
 import { Queue } from 'bullmq'
-import { blockingConnection } from '../connection.ts'
+import { blockingConnection, COMMAND_TIMEOUT_MS, replicationConnection } from '../connection.ts'
 import { backendFactory } from '../internals/composition/backend.ts'
 import { prefixOf, type QueueKeys, queueKeys } from '../keys.ts'
 import { openStreamFollower, type StreamFollower } from '../redis/stream-follower.ts'
 import type { Commander } from '../scripts/script.ts'
 import { type AddAllTasks, type AddTask, allTasksAdder, taskAdder } from '../store/add.ts'
+import { openReplicatedAdds, type ReplicatedAdds } from '../store/replicated-adds.ts'
 import { type CompletionListener, openCompletionListener } from '../waiting/completion-listener.ts'
 
 export interface QueueHandles {
@@ -37,13 +38,26 @@ export interface QueueTableOptions {
   readonly queues: readonly string[]
   readonly now: () => number
   readonly log: Log
+  /** How long an enqueue waits for a replica, in ms. Defaults to 1,000. */
+  readonly replicationTimeoutMs?: number | undefined
+  readonly commandTimeoutMs?: number | undefined
 }
+
+/** How long an enqueue waits for a replica by default, in ms. */
+const REPLICATION_TIMEOUT_MS = 1_000
 
 /** Opens a broker's queues without waiting for Redis or writing to it. */
 export function openQueueTable(options: QueueTableOptions): QueueTable {
   const { redis, redisUrl, log } = options
+  const { replicationTimeoutMs: waitMs = REPLICATION_TIMEOUT_MS, commandTimeoutMs: timeoutMs = COMMAND_TIMEOUT_MS } =
+    options
+  const replicated = openReplicatedAdds({
+    connect: () => replicationConnection(redisUrl, log, waitMs),
+    waitMs,
+    timeoutMs,
+  })
   const follower = openStreamFollower({ redis, connect: () => blockingConnection(redisUrl, log), log })
-  const handles = new Map(options.queues.map((name) => [name, openQueueHandles(name, options, follower)]))
+  const handles = new Map(options.queues.map((name) => [name, openQueueHandles(name, options, follower, replicated)]))
   const all = [...handles.values()]
   return {
     all,
@@ -60,6 +74,7 @@ export function openQueueTable(options: QueueTableOptions): QueueTable {
     async close() {
       for (const { completions } of all) completions.close()
       follower.close()
+      replicated.close()
       await Promise.allSettled(all.map(({ queue }) => queue.close()))
     },
   }
@@ -84,15 +99,20 @@ export function openQueue(
   return queue
 }
 
-function openQueueHandles(name: string, options: QueueTableOptions, follower: StreamFollower): QueueHandles {
+function openQueueHandles(
+  name: string,
+  options: QueueTableOptions,
+  follower: StreamFollower,
+  replicated: ReplicatedAdds,
+): QueueHandles {
   const { redis, namespace } = options
   const keys = queueKeys(namespace, name)
   const queue = openQueue(name, options)
   return {
     name,
     queue,
-    addTask: taskAdder(redis, keys.base),
-    addAllTasks: allTasksAdder(redis, keys.base),
+    addTask: taskAdder(redis, keys.base, replicated),
+    addAllTasks: allTasksAdder(redis, keys.base, replicated),
     keys,
     completions: openCompletionListener({ redis, keys, follower }),
   }

@@ -10,12 +10,12 @@ import { hadNoEffect } from '../redis/not-sent.ts'
 export function problemOf(error: unknown, taskId: string | undefined): unknown {
   if (!(error instanceof BullpenError)) return error
   const { code, message, errors, cause, taskId: owner } = error
-  const isUnknown = code === 'redis_unavailable' && !hadNoEffect(error)
+  const isUnknown = (code === 'redis_unavailable' && !hadNoEffect(error)) || code === 'not_replicated'
   return new ProblemError({
     ...{ code, errors, cause },
     outcome: isUnknown ? 'unknown' : 'refused',
     detail: message,
-    taskId: isUnknown ? taskId : owner,
+    taskId: isUnknown ? (owner ?? taskId) : owner,
     retryAfterMs: code === 'queue_full' ? QUEUE_FULL_RETRY_AFTER_MS : undefined,
   })
 }

@@ -73,6 +73,11 @@ export interface RedisOptions {
    * false.
    */
   readonly allowEviction?: boolean
+  /**
+   * How long an enqueue with `durability: 'replicated'` waits until a replica of Redis has the task. After that, it fails with
+   * `not_replicated`. Defaults to '1s'.
+   */
+  readonly replicationTimeout?: Duration
   /** How long a caller's idempotency key is remembered if the queue's definition does not set this. Defaults to '24h'. */
   readonly idempotencyLife?: Duration
   /** An id that appears in the log lines of the tasks that the client enqueues. */
@@ -114,7 +119,8 @@ export function redis(url: string, options: RedisOptions): TaskTransport {
   const { queues } = catalogue
   const { now } = skew
   const { memoryWatermark, queueMemoryShare, idempotencyMemoryShare, allowEviction } = options
-  const admission = { memoryWatermark, queueMemoryShare, idempotencyMemoryShare, allowEviction }
+  const replicationTimeoutMs = milliseconds(options.replicationTimeout ?? '1s', 'replicationTimeout')
+  const admission = { memoryWatermark, queueMemoryShare, idempotencyMemoryShare, allowEviction, replicationTimeoutMs }
   const { correlationId, tracing } = options
   const broker = tracedBroker(
     openBroker({ redisUrl: url, namespace, queues, sizeLimit, codec, log, now, leads: false, ...admission }),

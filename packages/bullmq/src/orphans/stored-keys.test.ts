@@ -277,6 +277,12 @@ it('unique keys, idempotency keys and the limits of API keys', async () => {
   expect(await redis.exists(queueKeys(namespace, 'rig').job(id))).toBe(1)
 })
 
+it('a task that must be replicated', async () => {
+  const { enqueue, has } = await stage()
+  await expect(enqueue(short, { durability: 'replicated' })).rejects.toThrow('no replica')
+  await has('replicated')
+})
+
 it('an acknowledged task that Redis has lost', async () => {
   const { enqueue, namespace, redis, has } = await stage()
   await enqueue(short)

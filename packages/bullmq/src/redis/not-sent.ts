@@ -14,6 +14,7 @@ export function hadNoEffect({ code, cause, hadNoEffect: isKnown }: BullpenError)
 
 /** Returns whether Redis may have run a command that was rejected with this error, which ioredis or a decoder has thrown. */
 export function mayHaveRun(error: unknown): boolean {
-  if (error instanceof BullpenError || !(error instanceof Error)) return false
+  if (error instanceof BullpenError) return error.code === 'not_replicated'
+  if (!(error instanceof Error)) return false
   return error.name !== 'ReplyError' && !NOT_SENT.test(error.message)
 }

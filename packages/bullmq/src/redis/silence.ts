@@ -21,7 +21,7 @@ import type { Commander } from '../scripts/script.ts'
 import { withDuplicates } from '../scripts/with-duplicates.ts'
 
 /** How long a server may owe a reply without sending anything, in ms, including the time between two checks. */
-const SILENT_AFTER_MS = 4_000
+export const SILENT_AFTER_MS = 4_000
 /** A reply that is less late than this never closes a connection, in ms. */
 const GRACE_MS = 1_000
 /** A connection that has received nothing for this long is closed if another one to the same server is silent, in ms. */

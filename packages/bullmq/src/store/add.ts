@@ -10,6 +10,7 @@ import { type ScriptCall, scriptCall } from '../redis/script-calls.ts'
 import { type Commander, defineOn, type Script } from '../scripts/script.ts'
 import { createBatcher } from './batcher.ts'
 import { type AddConditions, NO_CONDITIONS, newTaskArguments, type StoredStrings } from './new-task.ts'
+import { notReplicated, type ReplicatedAdds } from './replicated-adds.ts'
 import { addScript, forwardScript } from './scripts.ts'
 
 /** What the admission has decided about a task that is sent to Redis. */
@@ -44,15 +45,24 @@ export type AddReply =
 /**
  * Returns a function that adds a task to the queue whose keys have the prefix `base`. If the task already exists, the function changes
  * nothing, and the returned action depends on which call stored the task. Takes one round trip, which several calls may share
- * (./batcher.ts).
+ * (./batcher.ts). A task that must be replicated is sent with `replicated`, and the function rejects with `not_replicated` if no replica
+ * has the returned task in time.
  */
-export function taskAdder(redis: Commander, base: string): AddTask {
+export function taskAdder(redis: Commander, base: string, replicated: ReplicatedAdds): AddTask {
   const send = gathered(addCalls(redis, base, ''))
-  return (task, stored, admitted) =>
-    send(newTaskArguments(task, stored, conditionsOf(admitted))).then((reply) => {
+  return (task, stored, admitted) => {
+    const args = newTaskArguments(task, stored, conditionsOf(admitted))
+    const settled = (reply: AddReply): Enqueued => {
       if (!isStored(task, reply)) admitted.onNotStored?.()
       return enqueuedBy(task, reply, admitted)
+    }
+    if (task.durability !== 'replicated') return send(args).then(settled)
+    return replicated.send({ base, isAll: '', args }).then(({ replies: [reply = ''], unconfirmed }) => {
+      const enqueued = settled(reply)
+      if (unconfirmed !== undefined) throw notReplicated(enqueued.id, unconfirmed)
+      return enqueued
     })
+  }
 }
 
 /** The arguments that an {@link AddTask} takes. */
@@ -66,21 +76,24 @@ export type AddAllTasks = (tasks: readonly AdmittedTask[]) => Promise<readonly E
 
 /**
  * Returns a function that adds several tasks to one queue, either all of them or none. In every other respect, it works like the one that
- * {@link taskAdder} returns. Takes one round trip.
+ * {@link taskAdder} returns. Takes one round trip. If one of the tasks must be replicated, all are.
  */
-export function allTasksAdder(redis: Commander, base: string): AddAllTasks {
+export function allTasksAdder(redis: Commander, base: string, replicated: ReplicatedAdds): AddAllTasks {
   const send = addCalls(redis, base, '1')
   return async (tasks) => {
     if (tasks.length === 0) return []
-    const replies = await send(
-      tasks.flatMap(({ task, stored, admitted }) => newTaskArguments(task, stored, conditionsOf(admitted))),
-    )
+    const args = tasks.flatMap(({ task, stored, admitted }) => newTaskArguments(task, stored, conditionsOf(admitted)))
+    const { replies, unconfirmed } = tasks.some(({ task }) => task.durability === 'replicated')
+      ? await replicated.send({ base, isAll: '1', args })
+      : { replies: await send(args), unconfirmed: undefined }
     for (const [i, { task, admitted }] of tasks.entries()) {
       if (!isStored(task, replies[i] ?? '')) admitted.onNotStored?.()
     }
     // If a task was refused, decoding its reply throws, whatever the replies for the tasks before it.
     try {
-      return mapTasks(tasks, ({ task, admitted }, i) => enqueuedBy(task, replies[i] ?? '', admitted))
+      const enqueued = mapTasks(tasks, ({ task, admitted }, i) => enqueuedBy(task, replies[i] ?? '', admitted))
+      if (unconfirmed !== undefined) throw notReplicated(enqueued[0]?.id ?? '', unconfirmed)
+      return enqueued
     } catch (error) {
       throw error instanceof QueueFullError ? refusedTogether(error, neededBy(tasks, replies)) : error
     }

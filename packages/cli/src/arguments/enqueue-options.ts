@@ -1,6 +1,6 @@
 // Parses the options of a task that is enqueued.
 import type { CallBackoff, CallRetry, Duration, FollowUp, UniqueOptions } from '@bullpen/contract'
-import { BACKOFF_TYPES, MAX_ATTEMPTS, MAX_FACTOR, ON_CONFLICT } from '@bullpen/contract/internal'
+import { BACKOFF_TYPES, DURABILITIES, MAX_ATTEMPTS, MAX_FACTOR, ON_CONFLICT } from '@bullpen/contract/internal'
 import type { CommandLine } from './command-line.ts'
 import { parseJsonInput } from './json-input.ts'
 import {
@@ -31,6 +31,8 @@ export function parseEnqueueOptions(values: Values) {
     concurrencyKey: values['concurrency-key'],
     unique: uniqueIn(values),
     whenFull: parseWhenFull(values['when-full']),
+    durability:
+      values.durability === undefined ? undefined : parseChoice('--durability', values.durability, DURABILITIES),
     retry: retryIn(values),
     timeout: parseLimit('--timeout', values.timeout),
     heartbeatTimeout: parseLimit('--heartbeat-timeout', values['heartbeat-timeout']),

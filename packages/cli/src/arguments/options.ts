@@ -85,6 +85,11 @@ export const OPTIONS = {
     value: 'POLICY',
     help: 'what happens if the queue is full: reject, drop, or a duration up to 30s to wait for room',
   },
+  durability: {
+    type: 'string',
+    value: 'WHEN',
+    help: "succeed as soon as Redis has the task (primary), or only once a replica has it (replicated; default: the definition's)",
+  },
   'max-attempts': {
     type: 'string',
     value: 'N',

@@ -58,6 +58,7 @@ export const COMMANDS = {
       'on-conflict',
       'idempotency-key',
       'when-full',
+      'durability',
       ...ATTEMPT_OPTIONS,
       'wait',
     ],

@@ -48,6 +48,7 @@ export class ProblemError extends Error {
   readonly requestId: string | undefined
   /**
    * The id under which the task may have been stored. If the code is `unique_key_taken`, the id of the task that has the unique key.
+   * If it is `not_replicated`, the id of the stored task.
    * Undefined in all other cases, and whenever the id is not known.
    */
   readonly taskId: string | undefined

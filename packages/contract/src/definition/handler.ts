@@ -28,7 +28,7 @@ export interface ChildOptions extends CallOptions, FollowUps {
  * The options of a follow-up or a compensation that a handler registers. `delay` starts when the task has ended, or when the compensation
  * before it has.
  */
-export interface RegisteredOptions extends Omit<CallOptions, 'runAt' | 'unique'> {
+export interface RegisteredOptions extends Omit<CallOptions, 'runAt' | 'unique' | 'durability'> {
   /**
    * Distinguishes registrations of the same definition: 1 to 64 of the characters `A-Z a-z 0-9 . _ : / @ -`. Use the same key in every
    * attempt. Defaults to ''.

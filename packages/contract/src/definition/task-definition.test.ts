@@ -20,6 +20,14 @@ const refusal = (message: string | RegExp, code = 'invalid_definition') =>
   expect.objectContaining({ code, message: expect.stringMatching(message) })
 
 describe('a definition', () => {
+  test('says when enqueues are acknowledged', () => {
+    expect(defineTask(minimal).durability).toBe('primary')
+    expect(defineTask({ ...minimal, durability: 'replicated' }).durability).toBe('replicated')
+    expect(() => define({ ...minimal, durability: 'replica' })).toThrow(
+      refusal("durability is \"replica\"; expected 'primary' or 'replicated'"),
+    )
+  })
+
   test('has defaults for everything but name, queue, input and output', () => {
     expect(defineTask(minimal)).toMatchObject({
       name: 'email.welcome',

@@ -3,6 +3,7 @@ import { z } from 'zod'
 import { BullpenError } from '../errors/errors.ts'
 import type { Classifier } from '../errors/failure.ts'
 import { ISOLATIONS, type Isolation, type TaskKind } from '../task/states.ts'
+import { DURABILITIES, type Durability } from './durability.ts'
 import { FOLLOW_UP_SETTINGS, type FollowUpRules, type FollowUpSettings, followUpRules } from './follow-ups/rules.ts'
 import { notJson } from './json-input.ts'
 import { parseDependencies } from './limits/breakers.ts'
@@ -80,6 +81,11 @@ interface CommonOptions<Name extends TaskName, Input extends z.ZodType, Output e
    * breaker of one of them is open, the tasks wait without using attempts. By default, the tasks depend on no breaker.
    */
   readonly dependsOn?: readonly string[]
+  /**
+   * When an enqueue of a task is acknowledged. Producers can override it for a single task. Defaults to 'primary'. It does not apply to
+   * tasks that Bullpen enqueues by itself: those of schedules, groups and pipelines, and follow-ups.
+   */
+  readonly durability?: Durability
 }
 
 /** What happens to a task when a drain or a hard stop interrupts its attempt. */
@@ -186,6 +192,7 @@ export interface TaskDefinition<
   readonly permits: Permits
   /** The names of the circuit breakers that the tasks depend on, sorted. Empty if there are none. */
   readonly dependsOn: readonly string[]
+  readonly durability: Durability
 }
 
 /** What a producer sends: the input before the schema applies its defaults and transforms. */
@@ -228,6 +235,7 @@ const SETTINGS: readonly string[] = [
   'concurrency',
   'permits',
   'dependsOn',
+  'durability',
   ...FOLLOW_UP_SETTINGS,
   ...LONG_SETTINGS,
 ] satisfies readonly (keyof CommonOptions<TaskName, z.ZodType, z.ZodType> | keyof LongOptions)[]
@@ -282,6 +290,10 @@ export function defineTask<const Name extends TaskName, Input extends z.ZodType,
   if (events && queue.events === false) fail(`events is true, but the events of queue '${queue.name}' are turned off`)
   const long: LongOptions = options.kind === 'short' ? {} : options
   if (options.kind === 'short') refuseLongSettings(options, fail)
+  const { durability = 'primary' } = options
+  if (!DURABILITIES.includes(durability)) {
+    fail(`durability is ${JSON.stringify(durability)}; expected 'primary' or 'replicated'`)
+  }
   const { isolation = 'inline', onInterrupt = 'requeue' } = long
   if (!ISOLATIONS.includes(isolation)) {
     fail(`isolation is ${JSON.stringify(isolation)}; expected 'inline', 'thread' or 'process'`)
@@ -338,6 +350,7 @@ export function defineTask<const Name extends TaskName, Input extends z.ZodType,
     concurrency: options.concurrency === undefined ? undefined : definitionConcurrency(options.concurrency, fail),
     permits: options.permits === undefined ? NO_PERMITS : neededPermits(options.permits, queue, fail),
     dependsOn: options.dependsOn === undefined ? NO_DEPENDENCIES : parseDependencies(options.dependsOn, queue, fail),
+    durability,
   })
 }
 

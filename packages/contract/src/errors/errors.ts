@@ -44,6 +44,7 @@ export const ERROR_CODES = [
   'method_not_allowed',
   // caused by the state of Bullpen or Redis
   'redis_unavailable',
+  'not_replicated',
   'redis_full',
   'idempotency_full',
   'unsafe_redis',
@@ -98,7 +99,7 @@ export class BullpenError extends Error {
   override readonly name = 'BullpenError'
   readonly code: ErrorCode
   readonly errors: readonly FieldError[]
-  /** With the code `unique_key_taken`, the id of the task that has the unique key. */
+  /** With the code `unique_key_taken`, the id of the task that has the unique key. With `not_replicated`, the id of the stored task. */
   readonly taskId: string | undefined
   /** With the code `redis_unavailable`, whether the call that failed is known to have changed nothing. */
   readonly hadNoEffect: boolean

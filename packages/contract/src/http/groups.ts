@@ -71,7 +71,7 @@ function tasksOf<T extends z.ZodType>(task: T) {
     .min(1)
     .max(MAX_MEMBERS_AT_ONCE)
     .describe(
-      `From 1 to ${atOnce} tasks, each like the body of POST /v1/tasks without \`unique\` and \`whenFull\`. A group has at most ${members} members.`,
+      `From 1 to ${atOnce} tasks, each like the body of POST /v1/tasks without \`unique\`, \`whenFull\` and \`durability\`. A group has at most ${members} members.`,
     )
 }
 
@@ -145,10 +145,10 @@ export interface GroupSettings extends FollowUps {
 }
 
 /** The options of a member. Members have no unique keys, and never wait for room in their queue. */
-export type MemberOptions = Omit<CallOptions, 'unique'>
+export type MemberOptions = Omit<CallOptions, 'unique' | 'durability'>
 
 /** A task to add to a group. */
-export type MemberRequest = Omit<EnqueueRequest, 'unique' | 'whenFull'>
+export type MemberRequest = Omit<EnqueueRequest, 'unique' | 'whenFull' | 'durability'>
 
 /** The fields of a valid body of POST /v1/groups. */
 export interface CreateGroupRequest extends GroupSettings {

@@ -44,6 +44,7 @@ export const HTTP_STATUS = {
   route_not_found: 404,
   method_not_allowed: 405,
   redis_unavailable: 503,
+  not_replicated: 503,
   redis_full: 503,
   idempotency_full: 503,
   unsafe_redis: 503,
@@ -120,6 +121,7 @@ export const PROBLEM_TITLES = {
   route_not_found: 'No such route',
   method_not_allowed: 'Method not allowed',
   redis_unavailable: 'Redis unavailable',
+  not_replicated: 'No replica has the task yet',
   redis_full: 'Redis is full',
   idempotency_full: 'No memory for idempotency keys',
   unsafe_redis: 'Redis may delete tasks',
@@ -188,7 +190,7 @@ export const problemSchema = z
       .string()
       .optional()
       .describe(
-        'Present when an enqueue fails with `redis_unavailable` or `unique_key_taken`. With `redis_unavailable`, the task may have been stored under this id, so look it up before sending it again; after an atomic bulk request, it is the id of the first task, and either all tasks are stored or none. With `unique_key_taken`, the task with this id has the unique key.',
+        'Present when an enqueue fails with `redis_unavailable`, `not_replicated` or `unique_key_taken`. With `redis_unavailable`, the task may have been stored under this id, so look it up before sending it again; after an atomic bulk request, it is the id of the first task, and either all tasks are stored or none. With `not_replicated`, the task with this id is stored. With `unique_key_taken`, the task with this id has the unique key.',
       ),
     outcome: z
       .literal('refused')

@@ -12,7 +12,7 @@ import { cadenceOf } from './cadence.ts'
 import type { CatchUp, Overlap } from './schedule-policies.ts'
 
 /** The options of the tasks that a schedule enqueues. */
-export type ScheduledTaskOptions = Omit<CallOptions, 'delay' | 'runAt' | 'unique'>
+export type ScheduledTaskOptions = Omit<CallOptions, 'delay' | 'runAt' | 'unique' | 'durability'>
 
 /** How a schedule's ticks become tasks. */
 export interface SchedulePolicies {

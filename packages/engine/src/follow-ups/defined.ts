@@ -109,6 +109,7 @@ export function followUpTask(
     caller: _caller,
     idempotency: _idempotency,
     unique: _unique,
+    durability: _durability,
     expiresAt,
     ...task
   } = bareTask(definition, input, call, {

@@ -17,7 +17,7 @@ export function newGroup(
 }
 
 /** The options of an enqueue that do not exist for members. */
-export const NOT_FOR_MEMBERS = ['unique', 'whenFull'] as const
+export const NOT_FOR_MEMBERS = ['unique', 'whenFull', 'durability'] as const
 
 /** Checks the options of a member. @throws BullpenError `invalid_request` if an option does not exist for members. */
 export function checkMember(options: object): void {

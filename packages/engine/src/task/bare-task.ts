@@ -70,6 +70,7 @@ export function bareTask(definition: TaskDefinition, input: unknown, call: CallO
     maxAttempts: maxAttemptsOf(definition, call.retry?.maxAttempts, refuse),
     backoff: call.retry?.backoff && callBackoff(definition, call.retry.backoff, refuse),
     priority: call.priority ?? definition.priority,
+    durability: call.durability ?? definition.durability,
     enqueuedAt: origin.enqueuedAt,
     meta: call.meta,
     tags: call.tags,

@@ -19,6 +19,7 @@ describe('a new task', () => {
       input: { n: undefined },
       maxAttempts: 7,
       priority: 0,
+      durability: 'primary',
       concurrencyKey: undefined,
       meta: { tenant: 'a' },
       tags: ['x'],
@@ -80,6 +81,12 @@ describe('a new task', () => {
     expect(uniqueOf({ key: 'k', until: '10m' })).toMatchObject({ until: 600_000 })
     expect(uniqueOf({ key: 'k' }, { totalTimeout: '1h' })).toMatchObject({ maxDelayMs: 3_600_000 })
     expect(uniqueOf({ key: 'k', onConflict: 'extend' }, { runAt: new Date(0) })).toMatchObject({ onConflict: 'extend' })
+  })
+
+  it('is acknowledged as its call says, or else as its definition says', () => {
+    const kept = defineTask({ name: 'test.kept', queue: 'q', durability: 'replicated', ...schemas })
+    expect(newTask(kept, {}, {}, origin).durability).toBe('replicated')
+    expect(newTask(kept, {}, { durability: 'primary' }, origin).durability).toBe('primary')
   })
 
   it('has the priority and the number of attempts of its call, or else those of its definition', () => {

@@ -165,5 +165,5 @@ function rejected(error: BullpenError, planned: PlannedTask | undefined): BulkRe
   const problem = retryAfter === undefined ? found : { ...found, retryAfter }
   // A caller with an idempotency key repeats the request instead of looking the task up.
   const isUnknown = planned !== undefined && planned.idempotency === undefined && mayHaveTakenEffect(error)
-  return { error: isUnknown ? { ...problem, taskId: planned.id } : problem }
+  return { error: isUnknown ? { taskId: planned.id, ...problem } : problem }
 }

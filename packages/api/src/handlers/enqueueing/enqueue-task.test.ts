@@ -5,7 +5,7 @@ import { readTaskId } from '@bullpen/contract/internal'
 import { uniqueKeyTaken } from '@bullpen/engine/internal'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { z } from 'zod'
-import { catalogue, NOW, problemIn, testApi } from '../../api.fixture.ts'
+import { anId, catalogue, NOW, problemIn, testApi } from '../../api.fixture.ts'
 
 const SQUARE = { task: 'math.square', input: { n: 4 } }
 const WELCOME = { task: 'email.welcome', input: { to: 'a@example.com' } }
@@ -33,6 +33,7 @@ describe('an accepted task', () => {
         input: { n: 4 },
         maxAttempts: catalogue.get('math.square').retry.maxAttempts,
         priority: 0,
+        durability: 'primary',
         enqueuedAt: NOW,
         meta: undefined,
         correlationId: undefined,
@@ -363,6 +364,30 @@ describe('with Redis down', () => {
     const { post, broker, events } = await testApi()
     broker.trouble = 'down'
     await post(SQUARE)
+    expect(events).toEqual([])
+  })
+})
+
+describe('a task that must be replicated', () => {
+  test.each(['primary', 'replicated'] as const)('is stored as its request says: %s', async (durability) => {
+    const { post, broker } = await testApi()
+    expect((await post({ ...SQUARE, durability })).statusCode).toBe(202)
+    expect(broker.enqueued).toMatchObject([{ durability }])
+  })
+
+  test('is answered with 503 and the id of the stored task if no replica has it, and the call may have had its effect', async () => {
+    const { post, broker, events } = await testApi()
+    broker.enqueue = async () => {
+      throw new BullpenError('not_replicated', 'no replica has it', { taskId: anId })
+    }
+    const problem = { status: 503, code: 'not_replicated', taskId: anId, detail: 'no replica has it' }
+    const wanted = { ...SQUARE, durability: 'replicated' }
+    for (const headers of [{}, { 'idempotency-key': 'k' }]) {
+      const answer = await post(wanted, headers)
+      expect(problemIn(answer)).toMatchObject(problem)
+      expect(problemIn(answer)).not.toHaveProperty('outcome')
+      expect(answer.headers['retry-after']).toBe('1')
+    }
     expect(events).toEqual([])
   })
 })

@@ -107,7 +107,7 @@ export function sendProblem(request: FastifyRequest, reply: FastifyReply, error:
   if (error instanceof EnqueueRateError) reply.headers(enqueueRateHeaders(error))
   // The id lets the caller look the task up.
   const body =
-    mayHaveTakenEffect(error) && request.taskId !== undefined ? { ...problem, taskId: request.taskId } : problem
+    mayHaveTakenEffect(error) && request.taskId !== undefined ? { taskId: request.taskId, ...problem } : problem
   return reply
     .code(problem.status)
     .header('content-type', PROBLEM_CONTENT_TYPE)

@@ -47,6 +47,7 @@ const PROBLEMS_OF_ENQUEUE = [
   'fleet_too_old',
   'queue_full',
   'enqueue_rate_exceeded',
+  'not_replicated',
   'redis_full',
   'idempotency_full',
   'unsafe_redis',

@@ -225,6 +225,13 @@ export const BULLPEN_ROWS = {
     ends: 'expires 20 s after its last member was added',
     expires: true,
   },
+  replicated: {
+    type: 'string',
+    holds: 'nothing; an enqueue that waits for a replica writes it, so that there is a write to wait for',
+    owner: 'queue',
+    ends: 'expires after a second',
+    expires: true,
+  },
   lostTasks: {
     type: 'hash',
     holds: 'the tasks that Redis has lost after a process had acknowledged them',

@@ -2,8 +2,8 @@
 import type { CallOptions } from '../../http/tasks/enqueue.ts'
 import type { InputOf, TaskDefinition } from '../task-definition.ts'
 
-/** The options of a follow-up task. `delay` starts when the other task has ended. A follow-up has no start time and no unique key. */
-export interface FollowUpOptions extends Omit<CallOptions, 'runAt' | 'unique'>, FollowUps {}
+/** The options of a follow-up task. `delay` starts when the other task has ended. A follow-up has no start time, unique key or durability. */
+export interface FollowUpOptions extends Omit<CallOptions, 'runAt' | 'unique' | 'durability'>, FollowUps {}
 
 /**
  * A task that is enqueued when another task has ended, exactly once for each end. The other task's queue and the follow-up's may

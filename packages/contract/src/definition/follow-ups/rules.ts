@@ -21,7 +21,7 @@ export interface EnqueuedInput<Input> {
 }
 
 /** The options of a follow-up in a definition. `delay` starts when the other task has ended. */
-export interface FollowUpRuleOptions<End> extends Omit<CallOptions, 'runAt' | 'unique'> {
+export interface FollowUpRuleOptions<End> extends Omit<CallOptions, 'runAt' | 'unique' | 'durability'> {
   /** Returns whether the task has this follow-up. By default, every task has it. */
   readonly when?: (end: End) => boolean
 }
@@ -103,7 +103,7 @@ function ruleMaker<End>(fail: (problem: string) => never): FollowUpMaker<End> {
   return (definition, input, { when, ...call } = {}) => {
     if (typeof input !== 'function')
       fail(`the input is ${JSON.stringify(input)}; expected a function that returns the input`)
-    const refused = ['runAt', 'unique', ...FOLLOW_UP_SETTINGS].find((option) => option in call)
+    const refused = ['runAt', 'unique', 'durability', ...FOLLOW_UP_SETTINGS].find((option) => option in call)
     if (refused !== undefined) fail(`${refused} is not an option of a follow-up task in a definition`)
     const task: () => TaskDefinition = typeof definition === 'function' ? definition : () => definition
     // The caller of the functions passes what the kind of the rule requires.

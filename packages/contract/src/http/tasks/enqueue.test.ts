@@ -69,6 +69,8 @@ describe('the body of an enqueue', () => {
     [{ task: 'math.square', input: { n: 4 }, runAt: '2030-01-31T09:00:00' }, 'runAt: expected a time with an offset'],
     [{ task: 'math.square', input: { n: 4 }, priority: 10 }, 'priority: '],
     [{ task: 'math.square', input: { n: 4 }, priority: 1.5 }, 'priority: '],
+    [{ task: 'math.square', input: { n: 4 }, durability: 'all' }, 'durability: '],
+    [{ task: 'math.square', input: { n: 4 }, onEnd: [{ task: 'a.b', input: 0, durability: 'primary' }] }, 'onEnd.0: '],
     [{ task: 'math.square', input: { n: 4 }, concurrencyKey: '' }, 'concurrencyKey: '],
     [
       { task: 'math.square', input: { n: 4 }, concurrencyKey: 'acme\x1e' },

@@ -2,6 +2,7 @@
 import { z } from 'zod'
 import type { Catalogue } from '../../definition/catalogue.ts'
 import { concurrencyKeySchema } from '../../definition/concurrency-key.ts'
+import { type Durability, durabilitySchema } from '../../definition/durability.ts'
 import type { FollowUp, FollowUps } from '../../definition/follow-ups/follow-up.ts'
 import { type WhenFull, whenFullSchema } from '../../definition/limits/when-full.ts'
 import { prioritySchema } from '../../definition/priority.ts'
@@ -128,9 +129,14 @@ const callOptions = {
     .describe(
       "The longest time from enqueueing to the end of the last attempt, which overrides the definition's setting. Applies only to long tasks. The `callBounds.totalTimeout` of the definition's `retry` is the longest.",
     ),
+  durability: durabilitySchema
+    .optional()
+    .describe(
+      "When the enqueue is acknowledged, which overrides the definition's setting: `primary` as soon as Redis has stored the task, or `replicated` once a replica of Redis has it, too.",
+    ),
 }
 
-const { runAt: _runAt, unique: _unique, ...followUpOptions } = callOptions
+const { runAt: _runAt, unique: _unique, durability: _durability, ...followUpOptions } = callOptions
 
 /** The schema of a follow-up. Its input is checked against its definition later, because a follow-up may have any definition. */
 export const followUpSchema: z.ZodType<FollowUp> = z
@@ -250,6 +256,8 @@ export interface CallOptions {
   readonly heartbeatTimeout?: Limit
   readonly queueTimeout?: Limit
   readonly totalTimeout?: Limit
+  /** When the enqueue is acknowledged. Defaults to the `durability` of the task's definition. */
+  readonly durability?: Durability
 }
 
 /** The options that a producer may set for one task. A child task has no `whenFull`. */

@@ -1,5 +1,14 @@
 // Defines a task that is about to be enqueued.
-import type { Backoff, GroupId, OnConflict, QueueLimits, TaskGroup, TaskId, TraceContext } from '@bullpen/contract'
+import type {
+  Backoff,
+  Durability,
+  GroupId,
+  OnConflict,
+  QueueLimits,
+  TaskGroup,
+  TaskId,
+  TraceContext,
+} from '@bullpen/contract'
 import type { FollowUpKind } from '@bullpen/contract/internal'
 
 /**
@@ -102,6 +111,8 @@ export interface NewTask {
   readonly backoff?: Backoff | undefined
   /** From 0 to 9. Waiting tasks with a smaller number start first. */
   readonly priority: number
+  /** When the call resolves. It is not stored. Defaults to 'primary'. */
+  readonly durability?: Durability | undefined
   /** Milliseconds since 1970. */
   readonly enqueuedAt: number
   readonly meta: Readonly<Record<string, string>> | undefined
@@ -131,7 +142,10 @@ export interface NewTask {
 }
 
 /** A task that is stored with another one and enqueued when that one has ended. It gets its id and its times only then. */
-export type FollowUpTask = Omit<NewTask, 'id' | 'enqueuedAt' | 'expiresAt' | 'caller' | 'idempotency' | 'unique'> & {
+export type FollowUpTask = Omit<
+  NewTask,
+  'id' | 'enqueuedAt' | 'expiresAt' | 'caller' | 'idempotency' | 'unique' | 'durability'
+> & {
   /** How long the task may wait for its first start from the time when it is ready, in ms. */
   readonly expiresInMs: number | undefined
 }
