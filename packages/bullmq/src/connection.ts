@@ -20,7 +20,7 @@ import {
   openServer,
   RECONNECTING,
 } from './redis/redis-client.ts'
-import { closeWhenSilent, OF_PRODUCER, OF_SUBSCRIBER, SILENT_AFTER_MS } from './redis/silence.ts'
+import { closeWhenSilent, OF_PRODUCER, OF_SUBSCRIBER } from './redis/silence.ts'
 import type { Commander } from './scripts/script.ts'
 
 /**
@@ -83,14 +83,12 @@ function openProducer(address: RedisAddress, timeoutMs = COMMAND_TIMEOUT_MS): Co
 }
 
 /**
- * Opens a connection whose commands may block for `waitMs`. It rejects the commands that have no reply when it is lost, and never sends
- * them again: on another connection, a WAIT would not wait for what this one has written. It does not limit how long a command takes.
+ * Opens a producer's connection for commands that wait for replicas. It rejects the commands that have no reply when it is lost, and never
+ * sends them again: on another connection, a WAIT would not wait for what this one has written. It does not limit how long a command takes.
  */
-export function replicationConnection(url: string, log: Log, waitMs: number): Commander {
-  const { server, ...options } = PRODUCER
-  const silence = { ...OF_PRODUCER, afterMs: SILENT_AFTER_MS + waitMs }
-  const once = { ...server, autoResendUnfulfilledCommands: false, maxRetriesPerRequest: 0 }
-  return reported(url, log, openClient(usableAddress(url), { ...options, server: once, silence }))
+export function replicationConnection(url: string, log: Log): Commander {
+  const server = { ...PRODUCER.server, autoResendUnfulfilledCommands: false, maxRetriesPerRequest: 0 }
+  return reported(url, log, openClient(usableAddress(url), { ...PRODUCER, server }))
 }
 
 const PRODUCER: ClientOptions = {

@@ -52,7 +52,7 @@ export function openQueueTable(options: QueueTableOptions): QueueTable {
   const { replicationTimeoutMs: waitMs = REPLICATION_TIMEOUT_MS, commandTimeoutMs: timeoutMs = COMMAND_TIMEOUT_MS } =
     options
   const replicated = openReplicatedAdds({
-    connect: () => replicationConnection(redisUrl, log, waitMs),
+    connect: () => replicationConnection(redisUrl, log),
     waitMs,
     timeoutMs,
   })

@@ -7,6 +7,7 @@ import {
   addressIn,
   blockingConnection,
   producerConnection,
+  replicationConnection,
   skewConnection,
   subscriberConnection,
   workerConnection,
@@ -46,6 +47,7 @@ async function arrival(send: () => Promise<unknown>, arrived: () => number): Pro
 /** By the function that opens the connection. */
 export const CONNECTION_KINDS: Readonly<Record<string, ConnectionKind>> = {
   producerConnection: { open: commands((url) => producerConnection(url, silent)) },
+  replicationConnection: { open: commands((url) => replicationConnection(url, silent)) },
   workerConnection: { open: commands((url) => workerConnection(url, silent)) },
   skewConnection: { open: commands(skewConnection) },
   renewalConnection: { open: commands((url) => renewalConnection(addressIn(url))) },

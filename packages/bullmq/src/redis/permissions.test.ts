@@ -27,6 +27,7 @@ it('a user with the documented permissions can enqueue, run, cancel and list tas
   expect(await stage.settled(completed)).toMatchObject({ status: 'completed' })
   const scheduled = await stage.enqueue(long, { delayMs: 60_000 })
   expect(await stage.broker.cancel(scheduled, { stoppable: true })).toBe('cancelled')
+  await expect(stage.enqueue(short, { durability: 'replicated' })).rejects.toThrow('none has confirmed it within')
   const { tasks } = await stage.broker.list({ queue: 'rig', status: 'cancelled', limit: 10, cursor: undefined })
   expect(tasks.map(({ id }) => id)).toEqual([scheduled])
   expect([...stage.broker.serverProblems().keys()]).toContain('listpack')

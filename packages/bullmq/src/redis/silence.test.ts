@@ -331,11 +331,11 @@ it('a connection whose reply arrives while the event loop is blocked is not clos
 
 it('a command may block for as long as it asks, and a connection without commands is not silent', async () => {
   const open = (): Redis => closeWhenSilent(new Redis(inject('redisUrl')), { afterMs: 2_000 })
-  const [idle, blocked] = [open(), open()]
-  onTestFinished(() => [idle, blocked].forEach((redis) => void redis.disconnect()))
+  const [idle, blocked, replicating] = [open(), open(), open()]
+  onTestFinished(() => [idle, blocked, replicating].forEach((redis) => void redis.disconnect()))
   let closings = 0
-  for (const redis of [idle, blocked]) redis.on('close', () => closings++)
+  for (const redis of [idle, blocked, replicating]) redis.on('close', () => closings++)
   await idle.ping()
-  expect(await blocked.bzpopmin('t-never', 5)).toBeNull()
+  expect(await Promise.all([blocked.bzpopmin('t-never', 5), replicating.wait(9, 5_000)])).toEqual([null, 0])
   expect(closings).toBe(0)
 })

@@ -21,7 +21,7 @@ import type { Commander } from '../scripts/script.ts'
 import { withDuplicates } from '../scripts/with-duplicates.ts'
 
 /** How long a server may owe a reply without sending anything, in ms, including the time between two checks. */
-export const SILENT_AFTER_MS = 4_000
+const SILENT_AFTER_MS = 4_000
 /** A reply that is less late than this never closes a connection, in ms. */
 const GRACE_MS = 1_000
 /** A connection that has received nothing for this long is closed if another one to the same server is silent, in ms. */
@@ -134,7 +134,10 @@ function isSilent({ redis, stream, options, quietMs, dueMs }: Watched, serverQui
 
 /** Returns for how long a command may block in Redis, in ms. Redis replies to the commands after it later. */
 function blockingMs(command: unknown): number {
-  if (!(command instanceof Command) || !Command.checkFlag('BLOCKING_COMMANDS', command.name)) return 0
+  if (!(command instanceof Command)) return 0
+  // ioredis does not count it among the commands that block.
+  if (command.name === 'wait') return Number(command.args[1])
+  if (!Command.checkFlag('BLOCKING_COMMANDS', command.name)) return 0
   return command.extractBlockingTimeout() ?? 0
 }
 
