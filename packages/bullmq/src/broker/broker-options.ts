@@ -62,8 +62,8 @@ export interface BrokerOptions {
    */
   readonly idempotencyMemoryShare?: number | undefined
   /**
-   * How long `enqueue` waits until a replica has a task with `durability: 'replicated'`, in ms. After that, it rejects with `not_replicated`.
-   * Defaults to 1,000.
+   * How long `enqueue` waits until a replica has a task with `durability: 'replicated'`, in ms. After that, it rejects with
+   * `not_replicated`. Defaults to 1,000.
    */
   readonly replicationTimeoutMs?: number | undefined
   /**

@@ -2,7 +2,10 @@
 import type { CallOptions } from '../../http/tasks/enqueue.ts'
 import type { InputOf, TaskDefinition } from '../task-definition.ts'
 
-/** The options of a follow-up task. `delay` starts when the other task has ended. A follow-up has no start time, unique key or durability. */
+/**
+ * The options of a follow-up task. `delay` starts when the other task has ended. A follow-up has no start time, no unique key and no
+ * durability.
+ */
 export interface FollowUpOptions extends Omit<CallOptions, 'runAt' | 'unique' | 'durability'>, FollowUps {}
 
 /**
