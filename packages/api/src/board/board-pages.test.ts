@@ -96,7 +96,7 @@ describe('a queue on the board', () => {
       const [title, wait] = page.job.name.split(' · waits for ')
       expect(title).toEqual(name)
       // Only the page of a task says what the task waits for.
-      if (status === 'scheduled' || status === 'retrying') expect(wait).toMatch(/^its time|^attempt 2 of 2/)
+      if (status === 'scheduled' || status === 'retrying') expect(wait).toMatch(/^its due time|^attempt 2 of 2/)
       else expect(wait).toBeUndefined()
     }
     const { all } = await shown('latest')

@@ -8,6 +8,7 @@ import { expect, inject, it, onTestFinished, vi } from 'vitest'
 import { backendFactory, expectEnd } from '../internals/composition/backend.ts'
 import { prefixOf, queueKeys } from '../keys.ts'
 import { completed, idOf, newOne, queueOfMoves } from './move-batch.fixture.ts'
+import type { MoveReply } from './move-batch.ts'
 
 /** A queue with jobs, and a Worker behind a proxy, whose methods a test calls itself. */
 async function withWorker(jobs: number, data: unknown = {}) {
@@ -119,6 +120,13 @@ it('a start that fails in Redis does not undo the end before it', async () => {
   await redis.del(keys.wait)
 })
 
+/** A start may reply with the fields of a task in any order, and the last value of a field counts. */
+const withFields = ([code, start]: MoveReply) => {
+  const [fields = 0, ...rest] = start === 0 || start === 'later' ? [] : start
+  const pairs = fields === 0 ? [] : fields.flatMap((name, i) => (i % 2 === 0 ? [[name, fields[i + 1]]] : []))
+  return [code, Object.fromEntries(pairs), ...rest]
+}
+
 it('a batch that is sent twice changes nothing the second time, and replies with the tasks that it has started', async () => {
   const { add, start, moves, state } = queueOfMoves()
   await add(Array.from({ length: 9 }, () => newOne()))
@@ -129,7 +137,8 @@ it('a batch that is sent twice changes nothing the second time, and replies with
   const first = await moves(Date.now(), batch)
   expect(new Set(first.map(idOf)).size).toBe(4)
   const before = await state()
-  expect(await moves(Date.now(), batch, { isRepeat: true })).toEqual(first)
+  const second = await moves(Date.now(), batch, { isRepeat: true })
+  expect(second.map(withFields)).toEqual(first.map(withFields))
   expect(await state()).toEqual(before)
   // Without the mark, no end is stored twice either.
   expect(await moves(Date.now(), ends)).toEqual(ids.map(() => [0, 0]))

@@ -390,3 +390,24 @@ describe.each(Object.entries(MOVES))('%s', (_name, move) => {
     expect(await left(one)).toEqual(before)
   })
 })
+
+it.each(['wait', 'prioritized'] as const)(
+  'an id without a job in `%s` is dropped, and the next job starts',
+  async (place) => {
+    const { add, fetch, fetchNone, redis, keys } = stage(true, {})
+    const options = place === 'prioritized' ? { priority: 4 } : {}
+    if (place === 'wait') await redis.rpush(keys.wait, 'gone', 'lost')
+    else await redis.zadd(keys.prioritized, 1, 'gone', 2, 'lost')
+    await add('a', options)
+    expect(await fetch()).toMatchObject({
+      id: 'a',
+      attemptsStarted: 1,
+      processedBy: 'w',
+      processedOn: expect.any(Number),
+    })
+    expect(await redis.lrange(keys.active, 0, -1)).toEqual(['a'])
+    await fetchNone()
+    expect(await redis.exists(keys.job('gone'), keys.lock('gone'), keys.job('lost'))).toBe(0)
+    expect(JSON.stringify(await redis.xrange(keys.events, '-', '+'))).not.toContain('gone')
+  },
+)

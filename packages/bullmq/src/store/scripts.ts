@@ -4457,10 +4457,6 @@ local function take_next()
     is_plain = true
     id = redis.call('RPOPLPUSH', base .. 'wait', active)
   end
-  if id and string.sub(id, 1, 2) == '0:' then
-    redis.call('LREM', active, '1', id)
-    id = redis.call('RPOPLPUSH', base .. 'wait', active)
-  end
   if id then
     return id, is_last
   end
@@ -4490,6 +4486,12 @@ local function start_task(token)
     return { 0, 0, 0, starts_at or 0 }
   end
   local job = base .. id
+  local fields = redis.call('HGETALL', job)
+  if #fields == 0 then
+    redis.call('LREM', base .. 'active', '1', id)
+    return start_task(token)
+  end
+  local count = #fields
   if max then
     rare('rate').count_start(job, tonumber(ownPerMs) or tonumber(meta[4] or '') or 1)
   end
@@ -4497,19 +4499,21 @@ local function start_task(token)
     redis.call('SET', job .. ':lock', token, 'PX', lockMs)
   end
   redis.call('XADD', base .. 'events', '*', 'event', 'active', 'jobId', id, 'prev', 'waiting')
+  fields[count + 1], fields[count + 2] = 'processedOn', time
+  fields[count + 3], fields[count + 4] = 'ats', tostring(redis.call('HINCRBY', job, 'ats', '1'))
   if worker ~= '' then
     redis.call('HSET', job, 'processedOn', time, 'pb', worker)
+    fields[count + 5], fields[count + 6] = 'pb', worker
   else
     redis.call('HSET', job, 'processedOn', time)
   end
-  redis.call('HINCRBY', job, 'ats', '1')
   if is_last then
     redis.call('ZREM', base .. 'marker', '0')
   elseif not has_marker then
     redis.call('ZADD', base .. 'marker', '0', '0')
   end
   has_marker = not is_last
-  return { redis.call('HGETALL', job), id, 0, 0 }
+  return { fields, id, 0, 0 }
 end
 `,
   'ticket-of': `local function ticket_of(base, name, key, needs)

@@ -2,7 +2,7 @@
 --
 -- start_task(token)  starts a task, whose lock gets this token ('0' if it gets no lock). Returns what BullMQ's fetch returns: the fields of
 --                    the task's hash and its id, or 0 and 0; for how many ms a rate limit holds up the queue, or 0; and, if nothing starts,
---                    when the next task is due, or 0
+--                    when the next task is due, or 0. An id without a task is dropped
 --
 -- `lockMs`, `worker`, `ownMax`, `ownPerMs` and `candidates` are arguments of the script (end-and-start.lua).
 --
@@ -27,11 +27,6 @@ local function take_next()
     id, is_last, may_be_uncounted = rare('turns').start_next(found, time)
   else
     is_plain = true
-    id = redis.call('RPOPLPUSH', base .. 'wait', active)
-  end
-  -- Old versions of BullMQ had markers in this list.
-  if id and string.sub(id, 1, 2) == '0:' then
-    redis.call('LREM', active, '1', id)
     id = redis.call('RPOPLPUSH', base .. 'wait', active)
   end
   if id then
@@ -64,6 +59,14 @@ local function start_task(token)
     return { 0, 0, 0, starts_at or 0 }
   end
   local job = base .. id
+  local fields = redis.call('HGETALL', job)
+  if #fields == 0 then
+    -- The id is a marker of an old version of BullMQ, or its task was deleted or lost. A start would create a hash again, without the task,
+    -- and whatever looks for lost tasks would believe that this one exists.
+    redis.call('LREM', base .. 'active', '1', id)
+    return start_task(token)
+  end
+  local count = #fields
   if max then
     rare('rate').count_start(job, tonumber(ownPerMs) or tonumber(meta[4] or '') or 1)
   end
@@ -71,17 +74,19 @@ local function start_task(token)
     redis.call('SET', job .. ':lock', token, 'PX', lockMs)
   end
   redis.call('XADD', base .. 'events', '*', 'event', 'active', 'jobId', id, 'prev', 'waiting')
+  fields[count + 1], fields[count + 2] = 'processedOn', time
+  fields[count + 3], fields[count + 4] = 'ats', tostring(redis.call('HINCRBY', job, 'ats', '1'))
   if worker ~= '' then
     redis.call('HSET', job, 'processedOn', time, 'pb', worker)
+    fields[count + 5], fields[count + 6] = 'pb', worker
   else
     redis.call('HSET', job, 'processedOn', time)
   end
-  redis.call('HINCRBY', job, 'ats', '1')
   if is_last then
     redis.call('ZREM', base .. 'marker', '0')
   elseif not has_marker then
     redis.call('ZADD', base .. 'marker', '0', '0')
   end
   has_marker = not is_last
-  return { redis.call('HGETALL', job), id, 0, 0 }
+  return { fields, id, 0, 0 }
 end
