@@ -4,6 +4,7 @@ import { eventually } from '@bullpen/testkit'
 import { Redis } from 'ioredis'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { COMMAND_TIMEOUT_MS } from './connection.ts'
+import { monitorCommands } from './redis/command-monitor.fixture.ts'
 import { long, setup, short } from './setup.fixture.ts'
 
 describe('a caller that waits for the end of a task', () => {
@@ -44,14 +45,20 @@ describe('a caller that waits for the end of a task', () => {
     const id = await enqueue(short)
     const redis = new Redis(server.url)
     onTestFinished(() => redis.disconnect())
-    const reads = async () => Number(/cmdstat_hgetall:calls=(\d+)/.exec(await redis.info('commandstats'))?.[1] ?? 0)
-    const before = await reads()
+    const seen: string[] = []
+    const monitor = await monitorCommands(redis, ([command = '', key = '']) => {
+      seen.push(`${command.toLowerCase()} ${key.slice(key.lastIndexOf(':') + 1)}`)
+    })
+    onTestFinished(() => monitor.close())
     const waiting = broker.waitUntilFinished(id, new AbortController().signal)
     await eventually(async () => String(await redis.client('LIST')).includes('cmd=xread'))
     await eventually(async () => (await redis.info('commandstats')).includes('cmdstat_zscore'))
-    expect(await reads()).toBe(before)
+    await redis.echo('now')
+    await eventually(() => seen.includes('echo now'))
+    expect(seen).not.toContain(`hgetall ${id}`)
     await startPool()
     expect(await waiting).toMatchObject({ status: 'completed' })
+    await eventually(() => seen.includes(`hgetall ${id}`))
   })
 
   it('is refused when Redis does not answer for 800 ms, and succeeds when it does again', async () => {

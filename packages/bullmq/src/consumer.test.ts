@@ -110,7 +110,7 @@ describe('a task whose queue timeout expires while a worker has it', () => {
       return release()
     }
     const released = Promise.withResolvers<void>()
-    const consumer = bareConsumer({ redisUrl, namespace }, runTask, { released: released.resolve })
+    const consumer = bareConsumer({ redisUrl, namespace }, runTask, { released: () => released.resolve() })
     await consumer.open()
     void consumer.run()
     await released.promise

@@ -4,6 +4,7 @@
 // its input. Otherwise, it waits until the copy is fresh, and its quarantine and its input have been read. A task whose cancellation is
 // known is passed on with the field `cancelled`. If the job has lost its lock since its fetch, it is left to its new owner.
 import { setTimeout as sleep } from 'node:timers/promises'
+import type { TaskId } from '@bullpen/contract'
 import type { PayloadCodec } from '@bullpen/engine'
 import type { ConsumerHost, RunTask, TaskQuarantine } from '@bullpen/engine/internal'
 import { type Job, WaitingError } from 'bullmq'
@@ -41,7 +42,7 @@ export interface FetchedJobs {
 
 export function createFetchedJobs(options: FetchedJobsOptions): FetchedJobs {
   const { redis, keys, runTask, slots, rules, cancels, codec, commitHost, holdsLock } = options
-  const released = (): void => slots.released()
+  const released = ({ id }: Job): void => slots.released(id as TaskId)
 
   const run = (job: Job, token: string, quarantine?: TaskQuarantine): Promise<unknown> => {
     // Another handler may have blocked the event loop since the fetch. Report to BullMQ that the job was moved, because another process may
@@ -54,12 +55,13 @@ export function createFetchedJobs(options: FetchedJobsOptions): FetchedJobs {
     return runTask(
       cancelled === undefined ? task : { ...task, cancelled: { reason: cancelled.reason, by: cancelled.by } },
       (result) => commit(result, job, token, commitHost, rule?.id),
-      (delayMs) => (delayMs === undefined ? releaseLater(job, token) : postpone(job, token, delayMs, released)),
+      (delayMs) =>
+        delayMs === undefined ? releaseLater(job, token) : postpone(job, token, delayMs, () => released(job)),
     )
   }
 
   const releaseLater = (job: Job, token: string): Promise<never> =>
-    sleep(RELEASE_DELAY_MS).then(() => release(job, token, released))
+    sleep(RELEASE_DELAY_MS).then(() => release(job, token, () => released(job)))
 
   const runLater = async (job: Job, token: string): Promise<unknown> => {
     const quarantine = mayBeQuarantined(job) ? await readQuarantine(job, token, redis, keys) : undefined

@@ -251,7 +251,8 @@ export interface DrainReport {
 export class DrainTally {
   readonly #startedAt: number
   #finished = 0
-  #requeued = 0
+  /** A busy store may hand out a task again that has just returned to its queue. */
+  readonly #requeued = new Set<string>()
   #failed = 0
   #slowestTaskMs = 0
   readonly #lost: NamedTask[] = []
@@ -266,13 +267,13 @@ export class DrainTally {
     if (record.reason === 'process_lost') this.#lost.push({ id: event.id, task: event.task })
     // Another worker owns the task, so the task's end is not part of this drain.
     if (refusal !== undefined || verdict.kind === 'lost') return
-    if (verdict.kind === 'requeued') this.#requeued++
+    if (verdict.kind === 'requeued') this.#requeued.add(event.id)
     else if (record.reason === 'drain' || record.reason === 'parent_closed') this.#failed++
     else this.#finished++
   }
 
-  released(): void {
-    this.#requeued++
+  released(id: string): void {
+    this.#requeued.add(id)
   }
 
   /**
@@ -287,7 +288,7 @@ export class DrainTally {
     return {
       queue,
       finished: this.#finished,
-      requeued: this.#requeued,
+      requeued: this.#requeued.size,
       failed: this.#failed,
       abandoned: [...this.#lost, ...running.map(named)],
       unconfirmed,

@@ -1,4 +1,5 @@
 // Tests the drain modes, two drains at once, and the report at the end of a drain.
+import type { TaskId } from '@bullpen/contract'
 import { describe, expect, it } from 'vitest'
 import { drainLimits } from './drain.ts'
 import { GRACE_MS, poolFixture, poolStates } from './pool.fixture.ts'
@@ -66,6 +67,16 @@ describe('a light drain', () => {
     const fetched = give()
     await fetched.settled
     expect(fetched.released).toBe(true)
+    call.finish()
+    expect(await drained).toMatchObject({ finished: 1, requeued: 1 })
+  })
+
+  it('counts a task once, however often it is fetched again and returned', async () => {
+    const { pool, consumer, given, call } = await atWork()
+    pool.pause()
+    const drained = pool.drain(light)
+    const task = { ...given.task, id: `${given.task.id}2` as TaskId }
+    for (let n = 0; n < 2; n++) await consumer.give(task).settled
     call.finish()
     expect(await drained).toMatchObject({ finished: 1, requeued: 1 })
   })

@@ -256,8 +256,8 @@ export class FakeConsumer implements Consumer {
       () => {
         given.released = true
         const written = this.releasing()
-        if (!(written instanceof Promise)) return this.pool.released()
-        return written.then(() => this.pool.released())
+        if (!(written instanceof Promise)) return this.pool.released(task.id)
+        return written.then(() => this.pool.released(task.id))
       },
     )
     const { settled } = given

@@ -72,7 +72,7 @@ class SlotPool implements Pool {
       { ...host, queue, poolSignal: this.#poolSignal.signal, isBroken: () => this.#state === 'RECOVER_ERR' },
       () => this.#updateCapacity(),
       (result, refusal) => this.#ending?.tally.settled(result, refusal, host.clock.monotonic()),
-      () => this.#ending?.tally.released(),
+      (id) => this.#ending?.tally.released(id),
     )
     this.#quarantine = options.quarantine ?? createQuarantine(host)
     this.#leaveQuarantine = this.#quarantine.join({

@@ -236,8 +236,8 @@ export class Slots implements ConsumerHost {
     this.#onSettled(result, refusal)
   }
 
-  released(): void {
-    this.#onReleased()
+  released(id: TaskId): void {
+    this.#onReleased(id)
   }
 
   endedAsDead({ id, task }: NamedTask, reason: TaskDeath): void {

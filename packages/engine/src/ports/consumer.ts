@@ -115,7 +115,7 @@ export interface ConsumerHost {
    * confirmed the release. If the store refuses the release because the task has another owner, or if the response does not
    * arrive, the consumer does not call this method.
    */
-  released(): void
+  released(id: TaskId): void
   /**
    * Reports that a fetched task is dead, and that the store ended the task instead of letting it start again. The consumer calls
    * this method when the store has confirmed the end.

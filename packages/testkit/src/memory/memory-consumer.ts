@@ -122,7 +122,7 @@ export function createMemoryConsumer(
       released = delayMs === undefined
       await outage.over()
       // The reply does not reach a consumer that was closed or killed.
-      if (!isClosed && store.release(task, owner, delayMs)) pool.released()
+      if (!isClosed && store.release(task, owner, delayMs)) pool.released(task.id)
     }
     await run(
       { ...fetchedTask(task, owner, outage, store.eventsOf(task, owner)), envelope: envelopeOf(task) },
