@@ -41,6 +41,7 @@ function set.paused(value)
     return
   end
   lifted = true
+  -- All in one run, which has to apply the command as a whole. Only a queue to which an older BullMQ still adds has such jobs.
   while take_back_jobs() do
   end
   resume_queue()

@@ -391,6 +391,16 @@ describe.each(Object.entries(MOVES))('%s', (_name, move) => {
   })
 })
 
+it('one fetch drops a bounded number of ids without a job, and a worker fetches again', async () => {
+  const { add, worker, redis, keys } = stage(true, {})
+  await add('a')
+  await redis.rpush(keys.wait, ...Array.from({ length: 1_500 }, (_, n) => `gone${n}`))
+  expect(await worker.getNextJob('token', { block: false })).toBeUndefined()
+  expect([await redis.llen(keys.wait), await redis.llen(keys.active)]).toEqual([501, 0])
+  expect(await redis.zrange(keys.marker, '0', '-1')).toEqual(['0'])
+  expect(await worker.getNextJob('token', { block: false })).toMatchObject({ id: 'a' })
+})
+
 it.each(['wait', 'prioritized'] as const)(
   'an id without a job in `%s` is dropped, and the next job starts',
   async (place) => {

@@ -144,7 +144,10 @@ export function notReplicated(id: string, unconfirmed: Error): BullpenError {
   )
 }
 
-/** Returns a function that takes a call and returns at once. All calls that come while a batch is on its way form the next one. */
+/**
+ * Returns a function that takes a call and returns at once. All calls that come while a batch is on its way form the next one. Unlike
+ * `createBatcher`, it never has two on their way, because the WAIT of the second would begin only when that of the first has ended.
+ */
 function gathered<T>(send: (calls: readonly T[]) => Promise<void>): (call: T) => void {
   let waiting: T[] = []
   let isSending = false

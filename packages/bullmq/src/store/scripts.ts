@@ -4441,6 +4441,8 @@ end
 `,
   'task-start': `--- @include queue-meta
 --- @include rare-functions
+local MAX_DROPPED = 1000
+local dropped = 0
 local function has_turns()
   return redis.call('EXISTS', base .. 'turn-state', base .. 'key-limits', base .. 'capacities') > 0
 end
@@ -4489,7 +4491,12 @@ local function start_task(token)
   local fields = redis.call('HGETALL', job)
   if #fields == 0 then
     redis.call('LREM', base .. 'active', '1', id)
-    return start_task(token)
+    dropped = dropped + 1
+    if dropped < MAX_DROPPED then
+      return start_task(token)
+    end
+    redis.call('ZADD', base .. 'marker', '0', '0')
+    return { 0, 0, 0, 0 }
   end
   local count = #fields
   if max then

@@ -1,5 +1,4 @@
 // Sends requests: on Node with its own HTTP client, and elsewhere with `fetch`.
-import { fetchChanges } from './fetch-changes.ts'
 import { type NodeModules, nodeSend } from './node-send.ts'
 
 export interface Outgoing {
@@ -35,7 +34,7 @@ export function createSend(given: Fetch | undefined): Send {
     const { status, ok, headers, type, redirected, url } = response
     return { status, ok, headers, type, redirected, url, text: await response.text() }
   }
-  // Whoever has replaced `fetch`, such as a test, expects to see the requests.
+  // A program or a test that has replaced `fetch` must see the requests.
   const node = given === undefined && fetch === ownFetch ? nodeModules() : undefined
   if (node === undefined) return viaFetch
   const [direct, isFetchChanged] = [nodeSend(node), fetchChanges(node)]
@@ -51,4 +50,26 @@ function nodeModules(): NodeModules | undefined {
   }
   const isNode = Bun === undefined && Deno === undefined && process?.getBuiltinModule !== undefined
   return isNode ? (process as NodeModules) : undefined
+}
+
+interface Channel {
+  readonly hasSubscribers: boolean
+}
+
+/** Where `fetch` announces each request on Node. Instrumentation that adds trace headers subscribes to it. */
+const CHANNEL = 'undici:request:create'
+/** Where `fetch` finds the dispatcher that a program has set with `setGlobalDispatcher`, such as one for a proxy. */
+const DISPATCHER = Symbol.for('undici.globalDispatcher.1')
+
+/**
+ * Returns a function that says whether something listens to the requests of `fetch`, or another class than `Agent` sends them, so that they
+ * must not go past it.
+ */
+function fetchChanges(node: NodeModules): () => boolean {
+  const { channel } = node.getBuiltinModule('node:diagnostics_channel') as { channel(name: string): Channel }
+  const created = channel(CHANNEL)
+  return () => {
+    const dispatcher = (globalThis as { readonly [DISPATCHER]?: object })[DISPATCHER]
+    return created.hasSubscribers || (dispatcher !== undefined && dispatcher.constructor.name !== 'Agent')
+  }
 }

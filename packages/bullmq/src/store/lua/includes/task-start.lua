@@ -11,6 +11,10 @@
 --- @include queue-meta
 --- @include rare-functions
 
+-- How many ids without a task one script drops. A worker then fetches again.
+local MAX_DROPPED = 1000
+local dropped = 0
+
 local function has_turns()
   return redis.call('EXISTS', base .. 'turn-state', base .. 'key-limits', base .. 'capacities') > 0
 end
@@ -64,7 +68,12 @@ local function start_task(token)
     -- The id is a marker of an old version of BullMQ, or its task was deleted or lost. A start would create a hash again, without the task,
     -- and whatever looks for lost tasks would believe that this one exists.
     redis.call('LREM', base .. 'active', '1', id)
-    return start_task(token)
+    dropped = dropped + 1
+    if dropped < MAX_DROPPED then
+      return start_task(token)
+    end
+    redis.call('ZADD', base .. 'marker', '0', '0')
+    return { 0, 0, 0, 0 }
   end
   local count = #fields
   if max then
