@@ -1,4 +1,4 @@
-// Tests what a request does to a schedule that a process has stored without noting it, because the store was away.
+// Tests what a request does to a schedule while a process is storing it, or has stored it without noting it, because the store was away.
 import { createHash, randomBytes } from 'node:crypto'
 import { defineSchedule, defineTask } from '@bullpen/contract'
 import { expect, test } from 'vitest'
@@ -39,19 +39,34 @@ async function halfDeclared() {
   const schedules = createSchedules({ store, randomBytes, sha256, onChanged: () => {} })
   await expect(schedules.declare([nightly(3)], CATALOGUE)).rejects.toThrow('the store is away')
   isAway = false
-  return schedules
+  return { schedules, store, kept }
 }
 
 test('a schedule that a request deletes stays deleted when the process tries again', async () => {
-  const schedules = await halfDeclared()
-  expect(await schedules.remove('nightly')).toBe(true)
+  const { schedules } = await halfDeclared()
+  await schedules.remove('nightly')
   expect(await schedules.declare([nightly(3)], CATALOGUE)).toEqual([])
   expect(await schedules.list()).toEqual([])
 })
 
 test('a schedule that a request changes stays changed when the process tries again', async () => {
-  const schedules = await halfDeclared()
+  const { schedules } = await halfDeclared()
   await schedules.put(nightly(4), { source: 'api', by: 'ann' })
   expect(await schedules.declare([nightly(3)], CATALOGUE)).toEqual([])
   expect((await schedules.find('nightly')).record).toMatchObject({ changedBy: 'ann' })
+})
+
+test('a schedule that is stored while a request deletes it is reported as deleted only if it was', async () => {
+  const { schedules, store, kept } = await halfDeclared()
+  const { all } = store
+  const [found] = await all()
+  kept.clear()
+  store.all = async () => {
+    const read = await all()
+    // The process stores the schedule once the request has read the schedules.
+    if (found !== undefined) kept.set('nightly', found)
+    return read
+  }
+  await expect(schedules.remove('nightly')).rejects.toMatchObject({ code: 'schedule_not_found' })
+  expect(kept.size).toBe(1)
 })

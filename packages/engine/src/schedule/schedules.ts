@@ -135,11 +135,11 @@ export function createSchedules({ store, queues, randomBytes, sha256, onChanged 
     throw nameTaken(name, other.record.queue)
   }
 
-  const remove = async (name: string, inQueue?: string): Promise<boolean> => {
-    for (let tries = 0; ; tries++) {
+  const remove = async (name: string, inQueue?: string): Promise<void> => {
+    for (;;) {
       const found = (await store.all()).filter(({ record }) => record.name === name)
       const target = found.find(({ record }) => inQueue === undefined || record.queue === inQueue)
-      if (target === undefined) return tries > 0
+      if (target === undefined) return
       const { queue } = target.record
       await store.write({
         queue,
@@ -232,9 +232,10 @@ export function createSchedules({ store, queues, randomBytes, sha256, onChanged 
     },
 
     async remove(name) {
-      if ((await stored(name)) === undefined) return false
+      const all = await store.all()
+      if (all.every(({ record }) => record.name !== name)) throw notFound(name, all)
       await noteStored(name)
-      return remove(name)
+      await remove(name)
     },
 
     troubles: (queue) => store.troubles(queue),

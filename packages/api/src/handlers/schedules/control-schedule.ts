@@ -54,7 +54,7 @@ export function deleteSchedule({ broker, log }: ApiContext) {
   return async ({ params: { name }, query, request }: Call<ScheduleParams, ChangeQuery>): Promise<ScheduleDeleted> => {
     const by = requesterOf(request, query.by)
     // Deleting is idempotent, but a name that does not exist is probably misspelt.
-    if (!(await broker.schedules.remove(name))) await broker.schedules.find(name)
+    await broker.schedules.remove(name)
     log.info({ schedule: name, by, requestId: request.id }, 'schedule deleted')
     return { name, action: 'deleted' }
   }

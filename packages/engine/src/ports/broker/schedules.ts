@@ -53,8 +53,12 @@ export interface Schedules {
    * @throws BullpenError `queue_draining`, or `unreadable_payload` if the schedule's input cannot be decoded.
    */
   run(name: string): Promise<{ readonly id: TaskId; readonly state: ScheduleState }>
-  /** Deletes the schedule. Tasks that have been enqueued are not affected. Returns false if the schedule does not exist. */
-  remove(name: string): Promise<boolean>
+  /**
+   * Deletes the schedule. Tasks that have been enqueued are not affected.
+   *
+   * @throws BullpenError `schedule_not_found`.
+   */
+  remove(name: string): Promise<void>
   /**
    * Returns how many of a queue's schedules are in each kind of trouble. The numbers may be up to 30 s old. Takes one round trip,
    * regardless of the number of schedules.
