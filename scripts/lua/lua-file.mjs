@@ -12,7 +12,7 @@
 // (packages/bullmq/src/scripts/includes.ts), which is a header and functions. A line `--- @type Run, Reply from ./run.ts` says where types
 // of the reply are from.
 import { globSync, readFileSync } from 'node:fs'
-import { dirname, join, resolve } from 'node:path'
+import { basename, dirname, join, resolve } from 'node:path'
 import { withIncludes } from '../../packages/bullmq/src/scripts/includes.ts'
 import { UserError } from '../system/user-error.mjs'
 
@@ -35,11 +35,17 @@ const FLAGS = { '#!lua': 'adds', '#!lua flags=allow-oom': 'frees', '#!lua flags=
  * @property {string} whole the text that Redis runs, with its includes
  */
 
-/** Returns the includes of a folder. */
+/** Returns the includes of a folder and of those in it, by the names of their files. */
 export function readIncludes(folder) {
-  const names = globSync('*.lua', { cwd: folder }).map((file) => file.replace(/\.lua$/, ''))
-  const texts = names.toSorted().map((name) => {
-    const path = join(folder, `${name}.lua`)
+  const paths = new Map()
+  for (const file of globSync('**/*.lua', { cwd: folder }).toSorted()) {
+    const [name, path] = [basename(file, '.lua'), join(folder, file)]
+    if (paths.has(name)) throw new UserError(`${path}: ${paths.get(name)} has the same name`)
+    paths.set(name, path)
+  }
+  const names = [...paths.keys()].toSorted()
+  const texts = names.map((name) => {
+    const path = paths.get(name)
     const text = readFileSync(path, 'utf8')
     headerOf(path, text)
     return [name, ownLua(path, text, names)]

@@ -18,7 +18,7 @@ export function encodeStack(record: AttemptRecord, error: unknown): string {
 }
 
 /**
- * Builds what a script that ends a task without a run stores (store/lua/includes/end-without-run.lua): the reason, as BullMQ's
+ * Builds what a script that ends a task without a run stores (store/lua/includes/end/end-without-run.lua): the reason, as BullMQ's
  * `failedReason`, and the attempt record as JSON, without the fields that the script adds. `process` is the process that ends the task;
  * `by` is who cancels it.
  */

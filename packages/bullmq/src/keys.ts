@@ -41,7 +41,10 @@ export function producersKey(namespace: string): string {
   return `{${namespace}}:producers`
 }
 
-/** Returns the key of a string: an API key's bucket of tokens (store/lua/includes/token-bucket.lua). It expires when the bucket is full. */
+/**
+ * Returns the key of a string: an API key's bucket of tokens (store/lua/includes/add/token-bucket.lua). It expires when the bucket is
+ * full.
+ */
 export function enqueueRateKey(namespace: string, apiKeyName: string): string {
   return `{${namespace}}:enqueue-rate:${apiKeyName}`
 }
@@ -163,7 +166,7 @@ export function queueKeys(namespace: string, queue: string) {
     dead: `${base}:dead`,
     cancelled: `${base}:cancelled`,
     expired: `${base}:expired`,
-    /** Hash: the state, the code and the masked message of each kind of error, by fingerprint (store/lua/includes/fingerprints.lua). */
+    /** Hash: the state, the code and the masked message of each kind of error, by fingerprint (store/lua/includes/end/fingerprints.lua). */
     fingerprints: `${base}:fingerprints`,
     /** Sorted set: the dead tasks with this fingerprint, with the same scores as in `dead`. */
     fingerprint: (fingerprint: string) => `${base}:fingerprint:${fingerprint}`,
@@ -173,22 +176,22 @@ export function queueKeys(namespace: string, queue: string) {
     deadProgress: (id: string) => `${base}:dead-progress:${id}`,
     /** List: the ids of the newest 1,000 requests for dead tasks by filter, newest first. */
     deadRequestIds: `${base}:dead-request-ids`,
-    /** List: the waiting tasks of this lane that have no priority (store/lua/includes/lanes.lua). */
+    /** List: the waiting tasks of this lane that have no priority (store/lua/includes/lanes/lanes.lua). */
     lane: (name: string) => `${base}:lane:${name}`,
     /** Sorted set: the waiting tasks of this lane that have a priority. */
     lanePriorities: (name: string) => `${base}:lane-priorities:${name}`,
     /** Sorted set: the lanes that have waiting tasks, in the order in which they received the first of them. */
     lanes: `${base}:lanes`,
-    /** Sorted set: the lanes by their pass. The lane with the smallest pass starts the next task (store/lua/includes/turns.lua). */
+    /** Sorted set: the lanes by their pass. The lane with the smallest pass starts the next task (store/lua/includes/lanes/turns.lua). */
     turns: `${base}:turns`,
     /**
      * Hash: how many tasks wait in lanes (`waiting`), a counter (`order`), the pass of the tasks without a lane (`pass`), and that of the
      * last turn after which a lane was blocked (`time`).
      */
     turnState: `${base}:turn-state`,
-    /** Hash: the limits of all concurrency keys (`concurrency`) and of single ones (store/lua/includes/key-limits.lua). */
+    /** Hash: the limits of all concurrency keys (`concurrency`) and of single ones (store/lua/includes/limits/key-limits.lua). */
     keyLimits: `${base}:key-limits`,
-    /** Hash: the capacities of the queue's limiters, by their names (store/lua/includes/limiters.lua). */
+    /** Hash: the capacities of the queue's limiters, by their names (store/lua/includes/limits/limiters.lua). */
     capacities: `${base}:capacities`,
     /** Sorted set: how much of each limiter the active tasks hold. */
     inUse: `${base}:in-use`,
@@ -204,11 +207,14 @@ export function queueKeys(namespace: string, queue: string) {
     blockedLanes: `${base}:blocked-lanes`,
     /**
      * Sorted set: the blocked lanes whose keys have used up their rates or are throttled, by when they may start a task
-     * (store/lua/includes/blocked-lanes.lua), and the services whose breakers are not closed, by when the next fetch looks at them again
-     * (store/lua/includes/gates.lua).
+     * (store/lua/includes/lanes/blocked-lanes.lua), and the services whose breakers are not closed, by when the next fetch looks at them
+     * again (store/lua/includes/limits/gates.lua).
      */
     laneTimes: `${base}:lane-times`,
-    /** Sorted set: the concurrency keys that a handler has throttled, by when they may start a task (store/lua/includes/key-limits.lua). */
+    /**
+     * Sorted set: the concurrency keys that a handler has throttled, by when they may start a task
+     * (store/lua/includes/limits/key-limits.lua).
+     */
     keyThrottles: `${base}:key-throttles`,
     /** String: until when the rate of this concurrency key is used up. Expires then. */
     keyRate: (key: string) => `${base}:key-rate:${key}`,
@@ -221,7 +227,7 @@ export function queueKeys(namespace: string, queue: string) {
      * (`recovered`), how many bytes the unfinished tasks take (`bytes`), how many repairs the index and the bytes have needed
      * (`drift`), and when both were last compared with the tasks (`comparedAt`, in ms since 1970), when the active tasks of
      * concurrency keys were last counted (`countedAt`), the size of the entries in the outbox (`outboxBytes`), and how the
-     * records of forwarded follow-ups are divided (`forwardedDigits`: store/lua/includes/forwarded.lua).
+     * records of forwarded follow-ups are divided (`forwardedDigits`: store/lua/includes/add/forwarded.lua).
      */
     totals: `${base}:totals`,
     /**
@@ -233,11 +239,11 @@ export function queueKeys(namespace: string, queue: string) {
     leader: `${base}:leader`,
     /** Sorted set: task ids, scored by the time at which each task expires if it has not been started. */
     expiries: `${base}:expiries`,
-    /** Hash: the last task that received each unique key, and until when the task has the key (store/lua/includes/key-owner.lua). */
+    /** Hash: the last task that received each unique key, and until when the task has the key (store/lua/includes/add/key-owner.lua). */
     uniqueKeys: `${base}:unique-keys`,
     /**
      * Sorted set: the tasks that were deleted soon after their enqueue, by the time of the enqueue
-     * (store/lua/includes/removed-tasks.lua).
+     * (store/lua/includes/task/removed-tasks.lua).
      */
     recentlyRemoved: `${base}:recently-removed`,
     /** String: what an enqueue that waits for a replica has written (store/replicated-adds.ts). Expires after a second. */
@@ -246,12 +252,12 @@ export function queueKeys(namespace: string, queue: string) {
     lostTasks: `${base}:lost-tasks`,
     /**
      * Hash: records of idempotency keys that have the same lifetime (in s) and were stored in the same period. `bucket` is the beginning
-     * of their keys, and `period` the number of the period (store/lua/includes/idempotency.lua).
+     * of their keys, and `period` the number of the period (store/lua/includes/add/idempotency.lua).
      */
     idempotency: (life: string, bucket: string, period: string) => `${base}:idempotency:${life}:${bucket}:${period}`,
     /**
      * Hash: how many records of idempotency keys there are, by the time in s since 1970 by which all of them have expired
-     * (store/lua/includes/idempotency.lua).
+     * (store/lua/includes/add/idempotency.lua).
      */
     idempotencyCounts: `${base}:idempotency-counts`,
     /**
@@ -261,17 +267,17 @@ export function queueKeys(namespace: string, queue: string) {
     outbox: `${base}:outbox`,
     /**
      * Set: the records of follow-up tasks that were forwarded to this queue in the same quarter of a day. `digest` is a part of
-     * the follow-ups' digests (store/lua/includes/forwarded.lua).
+     * the follow-ups' digests (store/lua/includes/add/forwarded.lua).
      */
     forwarded: (quarterDay: string, digest: string) => `${base}:forwarded:${quarterDay}:${digest}`,
     /** Hash: by each API key's name, the number of its unfinished tasks that were counted when they were added. */
     apiKeyTasks: `${base}:api-key-tasks`,
     /**
      * Hash: by each API key's name, the key's token bucket, if the key has a rate in this queue
-     * (store/lua/includes/token-bucket.lua).
+     * (store/lua/includes/add/token-bucket.lua).
      */
     apiKeyRates: `${base}:api-key-rates`,
-    /** Hash: how much of a definition's retry budget is used (store/lua/includes/retry-budget.lua). Expires when none is used. */
+    /** Hash: how much of a definition's retry budget is used (store/lua/includes/end/retry-budget.lua). Expires when none is used. */
     retryBudget: (task: string) => `${base}:retry-budget:${task}`,
     /** Sorted set: the tasks of a definition whose retries are held by its budget, by the beginning of each one's slot. */
     heldRetries: (task: string) => `${base}:held-retries:${task}`,
@@ -281,7 +287,7 @@ export function queueKeys(namespace: string, queue: string) {
     scheduleTimes: `${base}:schedule-times`,
     /** Hash: by schedule, the troubles that the leader has reported (schedules/trouble-watch.ts). Others are missing. */
     scheduleTroubles: `${base}:schedule-troubles`,
-    /** Stream: what has happened to the queue's tasks (store/lua/includes/task-events.lua). */
+    /** Stream: what has happened to the queue's tasks (store/lua/includes/task/task-events.lua). */
     taskEvents: `${base}:task-events`,
     /** String: the number of the last batch of events that a process has sent. Kept for a minute. */
     eventBatch: (process: string) => `${base}:event-batch:${process}`,

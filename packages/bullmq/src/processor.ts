@@ -7,13 +7,13 @@
 // stores a delay also puts the task into the set `retrying` and, if the queue has cancel rules, into `cancel-returned`. If the
 // delay is 0, the task returns to `wait` at once. When the delay has passed on Redis's clock, any of the queue's workers may
 // fetch the task again. The same script makes the delay longer if the retry is beyond its definition's budget
-// (store/lua/includes/retry-budget.lua).
+// (store/lua/includes/end/retry-budget.lua).
 //
 // A commit is settled once Redis has replied to the script that carries out the verdict (store/attempt-end.ts). Redis refuses the
 // commit if the task's lock is gone or taken, or if the task was removed, is not active or has children. The commit is also
 // refused if Redis replies with an error (`store_error`), or if BullMQ moves the task in another way (`overridden`). If no reply
 // arrives, the commit remains pending, and ioredis or BullMQ sends the script again. If Redis has already run the script, the
-// repeated script recognises what this attempt has stored, and the commit is confirmed (store/lua/includes/resent-end.lua).
+// repeated script recognises what this attempt has stored, and the commit is confirmed (store/lua/includes/end/resent-end.lua).
 import type { AttemptRecord, CommitRefusal, TaskId } from '@bullpen/contract'
 import type { Envelope, StoredSuccess } from '@bullpen/contract/internal'
 import type { PayloadCodec } from '@bullpen/engine'

@@ -1,5 +1,5 @@
-// Encodes the limits of the request's API key in a queue for the script that adds the task (../store/lua/includes/queue-limits.lua), and
-// decodes its refusals.
+// Encodes the limits of the request's API key in a queue for the script that adds the task (../store/lua/includes/add/queue-limits.lua),
+// and decodes its refusals.
 import {
   type BullpenError,
   type EnqueueRate,

@@ -1,4 +1,4 @@
-// Encodes an idempotency key and the record of its call for the script that adds the task (../store/lua/includes/idempotency.lua), and
+// Encodes an idempotency key and the record of its call for the script that adds the task (../store/lua/includes/add/idempotency.lua), and
 // decodes the record of an earlier call.
 import type { EnqueueAction, Enqueued, TaskId, TaskStatus } from '@bullpen/contract'
 import type { NewTask } from '@bullpen/engine'

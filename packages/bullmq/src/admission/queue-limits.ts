@@ -1,4 +1,4 @@
-// Encodes a queue's limits for the script that adds a task (../store/lua/includes/queue-limits.lua), and decodes its refusals.
+// Encodes a queue's limits for the script that adds a task (../store/lua/includes/add/queue-limits.lua), and decodes its refusals.
 import { type BullpenError, QueueFullError, type QueueLimitName, type QueueLimits } from '@bullpen/contract'
 import { tooLargeForQueue } from '@bullpen/engine/internal'
 

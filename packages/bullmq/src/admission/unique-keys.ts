@@ -1,5 +1,5 @@
-// Encodes a task's unique key for the script that adds the task (../store/lua/includes/unique-keys.lua), and decodes its reply if another
-// task has the key.
+// Encodes a task's unique key for the script that adds the task (../store/lua/includes/add/unique-keys.lua), and decodes its reply if
+// another task has the key.
 import type { EnqueueAction, Enqueued, OnConflict, TaskId, TaskStatus } from '@bullpen/contract'
 import type { NewTask } from '@bullpen/engine'
 import { nameOfKey, uniqueKeyTaken } from '@bullpen/engine/internal'

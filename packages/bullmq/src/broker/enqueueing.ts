@@ -156,7 +156,7 @@ export function createEnqueueing(options: EnqueueingOptions): Enqueueing {
 
   /** Returns the strings that are stored for a task, and their size. @throws BullpenError `payload_too_large`. */
   function storedAs(task: NewTask): StoredStrings & { readonly bytes: number } {
-    // The field `lane` has the key of a task whose key takes turns (store/lua/includes/lanes.lua).
+    // The field `lane` has the key of a task whose key takes turns (store/lua/includes/lanes/lanes.lua).
     const data = envelopeText(task.turn === undefined ? task : { ...task, concurrencyKey: undefined }, codec)
     const followUps = followUpLines(task.followUps, codec)
     const bytes = Buffer.byteLength(data) + Buffer.byteLength(followUps)

@@ -3,7 +3,7 @@
 // The protocol:
 //   1. One script decides what to do, depending on where the task is. If no worker has the task (it is waiting or delayed, and not
 //      locked), the script ends it at once, stores the attempt record, and does not count an attempt
-//      (store/lua/includes/end-without-run.lua). A task that has already ended is not changed. The caller receives the reply
+//      (store/lua/includes/end/end-without-run.lua). A task that has already ended is not changed. The caller receives the reply
 //      `cancelled` or `already_ended`, or `not_found` if there is no such task.
 //   2. Any other task that has not ended counts as running, even if its worker was lost. The script stores the task's id and the
 //      requester in the hash `cancelling`, and publishes both on the queue's cancel channel. The caller receives the reply

@@ -25,7 +25,7 @@ export interface AttemptBatch {
   readonly id: string
   /** The token of the task's lock. */
   readonly token: string
-  /** See ../store/lua/includes/task-events.lua. */
+  /** See ../store/lua/includes/task/task-events.lua. */
   readonly events: string
 }
 

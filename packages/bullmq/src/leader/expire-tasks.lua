@@ -19,7 +19,7 @@
 --
 -- The script only removes a task from the index if the task was fetched or has ended. The worker that fetches a task checks its queue
 -- timeout itself. If that worker releases the task without starting it, the task returns to the index, at the time that this script stores
--- in the field `expiresAt` (store/lua/includes/task-return.lua).
+-- in the field `expiresAt` (store/lua/includes/end/task-return.lua).
 local expiries, wait, leader, endReply = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local base, now, limit, reason, record, fencing, request = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6], ARGV[7]
 --- @include fence

@@ -15,7 +15,7 @@ export interface FollowUpDeliveryOptions {
   readonly onRefused: (refused: { readonly queue: string; readonly error: unknown }) => void
 }
 
-/** The part of the digest that the id does not contain, as the record that ../store/lua/includes/forwarded.lua describes. */
+/** The part of the digest that the id does not contain, as the record that ../store/lua/includes/add/forwarded.lua describes. */
 const NUMBER_AT = 10
 const BUCKET_AT = 18
 const MAX_DIGITS = 5

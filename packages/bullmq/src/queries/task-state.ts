@@ -44,7 +44,7 @@ export function addStateReads(reads: Reads, keys: QueueKeys, id: TaskId): void {
     .zscore(keys.expired, id)
 }
 
-/** Returns whether the replies to {@link addStateReads} show a task that waits in a lane (store/lua/includes/lanes.lua). */
+/** Returns whether the replies to {@link addStateReads} show a task that waits in a lane (store/lua/includes/lanes/lanes.lua). */
 export function hasLane([fields]: readonly unknown[]): boolean {
   return isHash(fields) && fields['lane'] !== undefined
 }

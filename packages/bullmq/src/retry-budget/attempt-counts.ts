@@ -1,5 +1,5 @@
 // Counts the attempts of one process for the retry budgets, and encodes the argument of the steps that apply them
-// (../store/lua/includes/retry-budget.lua).
+// (../store/lua/includes/end/retry-budget.lua).
 import { type AttemptResult, BUDGET_WINDOW_S, intervalMs } from '@bullpen/engine/internal'
 
 export interface AttemptCounts {

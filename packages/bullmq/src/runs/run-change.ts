@@ -1,4 +1,4 @@
-// What a script that changes a pipeline run returns (store/lua/includes/run.lua).
+// What a script that changes a pipeline run returns (store/lua/includes/runs/run.lua).
 import type { RunResult } from '@bullpen/contract'
 
 /** The reply of such a script. `ended` is set if this call has ended the run; `items` counts items by stage and outcome. */

@@ -29,7 +29,7 @@ export type AddTask = (task: NewTask, stored: StoredStrings, admitted: Admitted)
 /** The bits of the reply for a task that is stored. If no bit is set, another call has stored the task. */
 const ADDED = { byThisCall: 1, inPlaceOfAnother: 2 } as const
 
-/** The reply for one task (lua/includes/new-tasks.lua). */
+/** The reply for one task (lua/includes/add/new-tasks.lua). */
 export type AddReply =
   | number
   | string

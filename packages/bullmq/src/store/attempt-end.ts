@@ -1,9 +1,10 @@
-// The end of an attempt as arguments of the script that carries it out (lua/includes/attempt-end.lua), and what the script's reply means.
+// The end of an attempt as arguments of the script that carries it out (lua/includes/end/attempt-end.lua), and what the script's reply
+// means.
 //
 // An end is settled, as either confirmed or refused, once Redis has replied to its script. If the connection is lost before the reply
 // arrives, ioredis sends the script again once it is connected, and BullMQ repeats a command that was rejected because of the connection.
 // Either of them may repeat a script that Redis has already run. The script then recognises what this attempt has stored, and confirms the
-// end (lua/includes/resent-end.lua). An end is therefore settled only once, however often it is sent.
+// end (lua/includes/end/resent-end.lua). An end is therefore settled only once, however often it is sent.
 import type { CommitRefusal } from '@bullpen/contract'
 import type { ErrorKind, Random, ServiceCall, Survival, Verdict } from '@bullpen/engine/internal'
 
@@ -21,7 +22,7 @@ export interface AttemptEnd {
   readonly rule?: string | undefined
   /** What applies the retry budget (../retry-budget/attempt-counts.ts). */
   readonly budget?: string | undefined
-  /** The events that the script adds (lua/includes/task-events.lua). */
+  /** The events that the script adds (lua/includes/task/task-events.lua). */
   readonly events?: string | undefined
   /** The lines of the follow-ups that the handler has added. */
   readonly followUps?: string | undefined

@@ -20,7 +20,7 @@ import { endArguments, type ScriptEnd, type Value } from './attempt-end.ts'
 import { createBatcher } from './batcher.ts'
 import { endAndStartScript } from './scripts.ts'
 
-/** The reply for one start (lua/includes/task-start.lua). */
+/** The reply for one start (lua/includes/start/task-start.lua). */
 export type StartReply = [job: readonly string[] | 0, id: string | 0, rateLimitMs: number, nextDue: number]
 
 /** The reply for one move, whose code may be the message of an error (lua/end-and-start.lua). */

@@ -1,4 +1,4 @@
-// Encodes a new task as the arguments that the scripts which add tasks read (lua/includes/new-task.lua).
+// Encodes a new task as the arguments that the scripts which add tasks read (lua/includes/add/new-task.lua).
 import type { QueueLimits } from '@bullpen/contract'
 import type { NewTask } from '@bullpen/engine'
 import { enqueuedEvent } from '@bullpen/engine/internal'
@@ -13,7 +13,7 @@ import { BACKOFF_TYPE } from '../internals/worker/backoff-strategy.ts'
 export interface StoredStrings {
   readonly data: string
   readonly followUps: string
-  /** The record of a task that is forwarded from an outbox (lua/includes/forwarded.lua). */
+  /** The record of a task that is forwarded from an outbox (lua/includes/add/forwarded.lua). */
   readonly forwarded?: string
   /** The id of a group and the number of its member that the task is, separated by a blank. */
   readonly group?: string

@@ -1,4 +1,4 @@
-// Encodes a job that a team's own Queue or FlowProducer adds as the arguments that the scripts read (lua/includes/own-adds.lua).
+// Encodes a job that a team's own Queue or FlowProducer adds as the arguments that the scripts read (lua/includes/bullmq/own-adds.lua).
 import { type JobJson, type JobsOptions, optsEncodeMap, type ParentKeyOpts } from 'bullmq'
 import { RESERVED_IDS } from '../keys.ts'
 

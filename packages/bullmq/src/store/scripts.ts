@@ -3671,11 +3671,168 @@ local function return_ended(task, set, forgotten, to_head)
   note_return(id)
 end
 `,
-  run: `--- @include time
-local MAX_PASSED_BYTES, REFERENCE_MARK = 65536, '@'
-local BATCH_MARK = '*'
+  run: `--- @include run-advance
 local MAX_CLAIMED = 1000
 local OUTBOX_KEPT_MS = 60000
+local function save(has_ended)
+  local fields = {}
+  for name in pairs(changed) do
+    fields[#fields + 1] = name
+    fields[#fields + 1] = run[name]
+  end
+  if #fields > 0 then
+    redis.call('HSET', meta, unpack(fields))
+  end
+  if not has_ended then
+    for key in pairs(touched) do
+      redis.call('PEXPIREAT', key, run.expiresAt)
+    end
+    return
+  end
+  redis.call('UNLINK', tasks, inputs, early, results)
+  for _, key in ipairs({ meta, definition, errors }) do
+    redis.call('PEXPIRE', key, run.keepMs)
+  end
+  redis.call('PEXPIRE', outbox, math.max(number('keepMs'), OUTBOX_KEPT_MS))
+  redis.call('PUBLISH', channels .. 'ended', id)
+end
+local function claim()
+  if redis.call('EXISTS', outbox) == 0 then
+    return {}
+  end
+  local function read()
+    return redis.pcall('XREADGROUP', 'GROUP', 'forwarders', 'forwarder', 'COUNT', MAX_CLAIMED, 'STREAMS', outbox, '>')
+  end
+  local found = read()
+  if found and found.err then
+    redis.call('XGROUP', 'CREATE', outbox, 'forwarders', '0')
+    found = read()
+  end
+  if found and found.err then
+    error(found.err)
+  end
+  local entries = {}
+  for _, entry in ipairs(found and found[1][2] or {}) do
+    entries[#entries + 1] = { entry[1], entry[2][2] }
+  end
+  return entries
+end
+local function reply(now, more)
+  local has_ended = false
+  if run.state ~= 'ended' then
+    advance(now)
+    has_ended = finish(now)
+  end
+  save(has_ended)
+  local items = {}
+  for name, count in pairs(counted) do
+    items[#items + 1] = name
+    items[#items + 1] = count
+  end
+  local ended = has_ended and { run.result, run.endedAt - run.createdAt } or false
+  return { ended, claim(), more or false, items, run.incarnation }
+end
+`,
+  'run-advance': `--- @include run-items
+local function is_emptied(section)
+  if number('entered' .. section) > number('left' .. section) then
+    return false
+  end
+  if section == 1 then
+    return run.isExhausted == '1' or run.source == 'failed'
+  end
+  return length(number('first' .. section)) == 0 and is_emptied(section - 1)
+end
+local function take_batch(stage, before)
+  local waits, size = length(stage), number('batch' .. stage)
+  if waits == 0 or waits < size and not is_emptied(before) then
+    return
+  end
+  local values = redis.call('LPOP', waiting_key(stage), size)
+  for i, item in ipairs(values) do
+    values[i] = string.match(item, '^%d+ (.*)$')
+  end
+  lengths[stage] = waits - #values
+  return BATCH_MARK .. table.concat(values, '\\n')
+end
+local function next_item(stage)
+  local section = number('section' .. stage)
+  if section == 1 or number('first' .. section) < stage then
+    if length(stage) == 0 then
+      return
+    end
+    lengths[stage] = lengths[stage] - 1
+    return string.match(redis.call('LPOP', waiting_key(stage)), '^(%d+) (.*)$')
+  end
+  if held_by(section) >= number('window' .. section) then
+    return
+  end
+  local value = take_batch(stage, section - 1)
+  if value then
+    return enter(section), value
+  end
+end
+local function advance(now)
+  while not run.reason and has_waiting(stages + 1) do
+    local result = take_batch(stages + 1, number('section' .. stages))
+    if not result then
+      break
+    end
+    add_result(result, now)
+  end
+  if run.reason then
+    return
+  end
+  for stage = stages, 1, -1 do
+    local concurrency, room = number('concurrency' .. stage), number('room' .. stage)
+    local running, outputs = number('running' .. stage), length(stage + 1)
+    local started = 0
+    while running + started < math.min(concurrency, room - outputs) do
+      local position, value = next_item(stage)
+      if not position then
+        break
+      end
+      started = started + 1
+      start(stage, position, value)
+    end
+    if started > 0 then
+      add('running' .. stage, started)
+    end
+  end
+  if 2 * free() < number('window1') then
+    return
+  end
+  if run.source == 'parked' then
+    set('source', 'active')
+    add('segment', 1)
+    set('fencingToken', 0)
+    start(0, run.segment, '')
+  elseif run.isWaiting == '1' then
+    set('isWaiting', '')
+    redis.call('PUBLISH', channels .. 'credits', id)
+  end
+end
+local function finish(now)
+  if run.state == 'ended' or redis.call('SCARD', tasks) > 0 then
+    return false
+  end
+  local is_whole = run.reason == 'taken' or not run.reason and run.source == 'done'
+  if is_whole and run.reduce == 'pending' then
+    set('state', 'reducing')
+    set('reduce', 'running')
+    start(stages + 1, 0, '')
+    return false
+  end
+  local is_completed = is_whole and (run.reduce == 'none' or run.reduce == 'completed')
+  set('state', 'ended')
+  set('endedAt', now)
+  set('result', is_completed and 'completed' or run.reason == 'cancelled' and 'cancelled' or 'failed')
+  return true
+end
+`,
+  'run-fields': `--- @include time
+local MAX_PASSED_BYTES, REFERENCE_MARK = 65536, '@'
+local BATCH_MARK = '*'
 local run, changed, touched = {}, {}, {}
 do
   local flat = redis.call('HGETALL', meta)
@@ -3750,6 +3907,8 @@ end
 local function push_item(value)
   wait_for(1, enter(1), value)
 end
+`,
+  'run-items': `--- @include run-fields
 local function stop(reason, by, now)
   if run.state == 'ended' then
     return
@@ -3883,159 +4042,6 @@ local function end_task(stage, position, letter, value, now)
   else
     end_item(stage, position, letter, value, now)
   end
-end
-local function is_emptied(section)
-  if number('entered' .. section) > number('left' .. section) then
-    return false
-  end
-  if section == 1 then
-    return run.isExhausted == '1' or run.source == 'failed'
-  end
-  return length(number('first' .. section)) == 0 and is_emptied(section - 1)
-end
-local function take_batch(stage, before)
-  local waits, size = length(stage), number('batch' .. stage)
-  if waits == 0 or waits < size and not is_emptied(before) then
-    return
-  end
-  local values = redis.call('LPOP', waiting_key(stage), size)
-  for i, item in ipairs(values) do
-    values[i] = string.match(item, '^%d+ (.*)$')
-  end
-  lengths[stage] = waits - #values
-  return BATCH_MARK .. table.concat(values, '\\n')
-end
-local function next_item(stage)
-  local section = number('section' .. stage)
-  if section == 1 or number('first' .. section) < stage then
-    if length(stage) == 0 then
-      return
-    end
-    lengths[stage] = lengths[stage] - 1
-    return string.match(redis.call('LPOP', waiting_key(stage)), '^(%d+) (.*)$')
-  end
-  if held_by(section) >= number('window' .. section) then
-    return
-  end
-  local value = take_batch(stage, section - 1)
-  if value then
-    return enter(section), value
-  end
-end
-local function advance(now)
-  while not run.reason and has_waiting(stages + 1) do
-    local result = take_batch(stages + 1, number('section' .. stages))
-    if not result then
-      break
-    end
-    add_result(result, now)
-  end
-  if run.reason then
-    return
-  end
-  for stage = stages, 1, -1 do
-    local concurrency, room = number('concurrency' .. stage), number('room' .. stage)
-    local running, outputs = number('running' .. stage), length(stage + 1)
-    local started = 0
-    while running + started < math.min(concurrency, room - outputs) do
-      local position, value = next_item(stage)
-      if not position then
-        break
-      end
-      started = started + 1
-      start(stage, position, value)
-    end
-    if started > 0 then
-      add('running' .. stage, started)
-    end
-  end
-  if 2 * free() < number('window1') then
-    return
-  end
-  if run.source == 'parked' then
-    set('source', 'active')
-    add('segment', 1)
-    set('fencingToken', 0)
-    start(0, run.segment, '')
-  elseif run.isWaiting == '1' then
-    set('isWaiting', '')
-    redis.call('PUBLISH', channels .. 'credits', id)
-  end
-end
-local function finish(now)
-  if run.state == 'ended' or redis.call('SCARD', tasks) > 0 then
-    return false
-  end
-  local is_whole = run.reason == 'taken' or not run.reason and run.source == 'done'
-  if is_whole and run.reduce == 'pending' then
-    set('state', 'reducing')
-    set('reduce', 'running')
-    start(stages + 1, 0, '')
-    return false
-  end
-  local is_completed = is_whole and (run.reduce == 'none' or run.reduce == 'completed')
-  set('state', 'ended')
-  set('endedAt', now)
-  set('result', is_completed and 'completed' or run.reason == 'cancelled' and 'cancelled' or 'failed')
-  return true
-end
-local function save(has_ended)
-  local fields = {}
-  for name in pairs(changed) do
-    fields[#fields + 1] = name
-    fields[#fields + 1] = run[name]
-  end
-  if #fields > 0 then
-    redis.call('HSET', meta, unpack(fields))
-  end
-  if not has_ended then
-    for key in pairs(touched) do
-      redis.call('PEXPIREAT', key, run.expiresAt)
-    end
-    return
-  end
-  redis.call('UNLINK', tasks, inputs, early, results)
-  for _, key in ipairs({ meta, definition, errors }) do
-    redis.call('PEXPIRE', key, run.keepMs)
-  end
-  redis.call('PEXPIRE', outbox, math.max(number('keepMs'), OUTBOX_KEPT_MS))
-  redis.call('PUBLISH', channels .. 'ended', id)
-end
-local function claim()
-  if redis.call('EXISTS', outbox) == 0 then
-    return {}
-  end
-  local function read()
-    return redis.pcall('XREADGROUP', 'GROUP', 'forwarders', 'forwarder', 'COUNT', MAX_CLAIMED, 'STREAMS', outbox, '>')
-  end
-  local found = read()
-  if found and found.err then
-    redis.call('XGROUP', 'CREATE', outbox, 'forwarders', '0')
-    found = read()
-  end
-  if found and found.err then
-    error(found.err)
-  end
-  local entries = {}
-  for _, entry in ipairs(found and found[1][2] or {}) do
-    entries[#entries + 1] = { entry[1], entry[2][2] }
-  end
-  return entries
-end
-local function reply(now, more)
-  local has_ended = false
-  if run.state ~= 'ended' then
-    advance(now)
-    has_ended = finish(now)
-  end
-  save(has_ended)
-  local items = {}
-  for name, count in pairs(counted) do
-    items[#items + 1] = name
-    items[#items + 1] = count
-  end
-  local ended = has_ended and { run.result, run.endedAt - run.createdAt } or false
-  return { ended, claim(), more or false, items, run.incarnation }
 end
 `,
   'schedule-write': `--- @include time
@@ -8902,7 +8908,7 @@ return add_tasks(4, tonumber(length), isAll == '1')
 
 /**
  * Changes the data of a job, in place of BullMQ's `updateData`. A task that has not ended is charged for what the data takes
- * (includes/task-charge.lua).
+ * (includes/task/task-charge.lua).
  */
 export const changeDataScript = luaScript<'job' | 'totals', 'data', number>({
   name: 'change-data',
@@ -9426,7 +9432,7 @@ return 0
 
 /**
  * Lets a delayed task start at once, in place of BullMQ's `promote`. A task that has waited for a place in quarantine keeps its turn
- * (includes/task-return.lua).
+ * (includes/end/task-return.lua).
  */
 export const promoteTaskScript = luaScript<'job', 'base' | 'id', number>({
   name: 'promote-task',

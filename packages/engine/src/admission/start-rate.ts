@@ -1,5 +1,5 @@
 // Computes when the rate of a concurrency key allows its next start, by GCRA (the generic cell rate algorithm). Redis's scripts
-// compute this in the same way (packages/bullmq/src/store/lua/includes/key-limits.lua).
+// compute this in the same way (packages/bullmq/src/store/lua/includes/limits/key-limits.lua).
 import type { StartRate } from '@bullpen/contract'
 
 /** What a rate allows. Times are in ms since any fixed time. */

@@ -1,5 +1,5 @@
 // Computes how many tokens a bucket has. Redis's scripts compute this in the same way
-// (packages/bullmq/src/store/lua/includes/token-bucket.lua).
+// (packages/bullmq/src/store/lua/includes/add/token-bucket.lua).
 import type { EnqueueRate } from '@bullpen/contract'
 
 /**

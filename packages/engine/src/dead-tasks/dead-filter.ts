@@ -1,5 +1,5 @@
 // Decides which dead tasks a filter matches. In Redis, scripts make the same decision
-// (bullmq, store/lua/includes/matching-dead.lua).
+// (bullmq, store/lua/includes/end/matching-dead.lua).
 import type { DeadFilter } from '../ports/broker/dead-tasks.ts'
 import type { ErrorKind } from './fingerprint.ts'
 

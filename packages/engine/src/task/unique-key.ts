@@ -2,7 +2,7 @@
 //
 // The store records only which task last received a key, and examines that task when another task wants the key. A task that
 // starts or ends therefore does not have to release its key. The scripts in packages/bullmq make the same decisions in Lua
-// (store/lua/includes/unique-keys.lua and key-owner.lua).
+// (store/lua/includes/add/unique-keys.lua and key-owner.lua).
 import { BullpenError, type TaskId, type TaskStatus } from '@bullpen/contract'
 import type { NewTask, UniqueKey } from '../ports/broker/new-task.ts'
 

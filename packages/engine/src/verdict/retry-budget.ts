@@ -1,5 +1,5 @@
 // Decides when a retry may start within its definition's retry budget. Redis's scripts decide in the same way
-// (packages/bullmq/src/store/lua/includes/retry-budget.lua).
+// (packages/bullmq/src/store/lua/includes/end/retry-budget.lua).
 //
 // The whole fleet shares a definition's budget, as in Finagle and Linkerd. Each retry needs one of these:
 //

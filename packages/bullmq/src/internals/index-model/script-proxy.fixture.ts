@@ -15,7 +15,7 @@ export interface Fault {
   readonly onFault: () => void
 }
 
-/** The end of an attempt with this verdict (../../store/lua/includes/attempt-end.lua). */
+/** The end of an attempt with this verdict (../../store/lua/includes/end/attempt-end.lua). */
 export const endAs = (verdict: ScriptVerdict): Pick<Fault, 'scripts' | 'argument'> => ({
   scripts: [endAndStartScript.lua],
   argument: verdict,

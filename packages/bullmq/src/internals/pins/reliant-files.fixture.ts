@@ -7,21 +7,28 @@ const BACKEND = 'internals/composition/backend.ts'
 const CONSUMER = 'internals/worker/consumer-worker.ts'
 const MOVES = 'store/moves.ts'
 const OWN = 'store/backend.ts'
-const REMOVAL = 'store/lua/includes/job-removal.lua'
+const REMOVAL = 'store/lua/includes/bullmq/job-removal.lua'
 const OWN_ADDS = [
   OWN,
   'store/own-job.ts',
-  ...['own-adds', 'own-job', 'existing-job', 'deduplicate'].map((name) => `store/lua/includes/${name}.lua`),
+  ...['bullmq/own-adds', 'bullmq/own-job', 'bullmq/existing-job', 'bullmq/deduplicate'].map(
+    (name) => `store/lua/includes/${name}.lua`,
+  ),
 ]
-const SCHEDULERS = ['store/lua/includes/scheduler.lua', 'store/lua/includes/own-job.lua', 'store/own-job.ts', OWN]
+const SCHEDULERS = [
+  'store/lua/includes/bullmq/scheduler.lua',
+  'store/lua/includes/bullmq/own-job.lua',
+  'store/own-job.ts',
+  OWN,
+]
 /** The scripts of ours in place of BullMQ's, and what they include. */
 const END_AND_START = [
   'end-and-start',
-  'includes/attempt-end',
-  'includes/task-end',
-  'includes/task-return',
-  'includes/task-start',
-  'includes/waiting-place',
+  'includes/end/attempt-end',
+  'includes/end/task-end',
+  'includes/end/task-return',
+  'includes/start/task-start',
+  'includes/add/waiting-place',
 ].map((name) => `store/lua/${name}.lua`)
 
 /** Scripts that Bullpen's own replace. The others matter only if they add, move or delete jobs. */
@@ -30,35 +37,44 @@ const BY_SCRIPT: Readonly<Record<string, readonly string[]>> = {
   addDelayedJob: [...OWN_ADDS, 'internals/status/places.ts'],
   addPrioritizedJob: OWN_ADDS,
   addParentJob: OWN_ADDS,
-  releaseParentIfNoPendingDependencies: ['store/lua/includes/existing-job.lua', OWN],
+  releaseParentIfNoPendingDependencies: ['store/lua/includes/bullmq/existing-job.lua', OWN],
   moveToActive: [...END_AND_START, 'internals/throttle.lua', 'leader/survey-queue.lua', 'fleet/apply-settings.lua'],
   moveToFinished: [
     ...END_AND_START,
     'internals/throttle.lua',
     'processor.ts',
-    ...['end-without-run', 'flow-parent', 'deduplication', 'bullmq-metrics', 'remove-ended'].map(
-      (name) => `store/lua/includes/${name}.lua`,
-    ),
+    ...[
+      'end/end-without-run',
+      'bullmq/flow-parent',
+      'bullmq/deduplication',
+      'bullmq/bullmq-metrics',
+      'end/remove-ended',
+    ].map((name) => `store/lua/includes/${name}.lua`),
   ],
-  moveToDelayed: [...END_AND_START, 'internals/status/places.ts', 'processor.ts', 'store/lua/includes/delayed-set.lua'],
+  moveToDelayed: [
+    ...END_AND_START,
+    'internals/status/places.ts',
+    'processor.ts',
+    'store/lua/includes/end/delayed-set.lua',
+  ],
   moveJobFromActiveToWait: [...END_AND_START, 'processor.ts'],
   moveStalledJobsToWait: [
     OWN,
     'store/lua/recover.lua',
-    ...['lost-attempts', 'losses'].map((name) => `store/lua/includes/${name}.lua`),
+    ...['end/lost-attempts', 'end/losses'].map((name) => `store/lua/includes/${name}.lua`),
     'queries/task-state.ts',
   ],
   retryJob: END_AND_START,
-  reprocessJob: ['store/lua/retry-ended.lua', 'store/lua/includes/return-ended.lua', OWN],
+  reprocessJob: ['store/lua/retry-ended.lua', 'store/lua/includes/end/return-ended.lua', OWN],
   promote: ['store/lua/promote-task.lua', OWN],
   changeDelay: ['store/lua/change-delay.lua', OWN],
-  moveJobsToWait: ['store/lua/return-jobs.lua', 'store/lua/includes/return-ended.lua', OWN],
+  moveJobsToWait: ['store/lua/return-jobs.lua', 'store/lua/includes/end/return-ended.lua', OWN],
   changePriority: ['store/lua/change-priority.lua', OWN],
   addJobScheduler: ['store/lua/add-scheduler.lua', ...SCHEDULERS],
   updateJobScheduler: ['store/lua/update-scheduler.lua', ...SCHEDULERS],
   removeJobScheduler: ['store/lua/remove-scheduler.lua', REMOVAL, OWN],
   moveToWaitingChildren: ['store/lua/wait-for-children.lua', OWN],
-  removeChildDependency: ['store/lua/remove-child-dependency.lua', 'store/lua/includes/remove-ended.lua', OWN],
+  removeChildDependency: ['store/lua/remove-child-dependency.lua', 'store/lua/includes/end/remove-ended.lua', OWN],
   removeJob: ['store/lua/remove-job.lua', REMOVAL, OWN],
   removeUnprocessedChildren: ['store/lua/remove-unprocessed-children.lua', REMOVAL, OWN],
   cleanJobsInSet: ['store/lua/clean-jobs.lua', REMOVAL, OWN],

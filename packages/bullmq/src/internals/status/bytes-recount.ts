@@ -2,8 +2,8 @@
 // not attached has used the queue.
 //
 // A client that is not attached adds tasks without charging for them, and ends tasks without refunding their charge
-// (../../store/lua/includes/task-charge.lua). If a sum is then too low, the queue accepts too many tasks. If the sum is too high, the queue
-// refuses tasks for which it has room.
+// (../../store/lua/includes/task/task-charge.lua). If a sum is then too low, the queue accepts too many tasks. If the sum is too high, the
+// queue refuses tasks for which it has room.
 //
 // A count takes several pages if there are many tasks, and tasks move meanwhile. Each page therefore also reads BullMQ's events since
 // the previous page, and the state of the tasks that they concern (read-unfinished.lua). At the last page, the

@@ -5,9 +5,9 @@
 //
 // 1. Give it a key in ../../keys.ts and an entry here, with the status `waiting` and `waits`. Its tasks are then counted and listed.
 // 2. Name it in the scripts that read several places in one step, which places.test.ts lists, and take its tasks out in
-//    ../../store/lua/includes/waiting-task.lua, so that they are cancelled and expired.
-// 3. Fill it where tasks are placed (../../store/lua/includes/waiting-place.lua), and empty it where a task is fetched
-//    (../../store/lua/includes/next-task.lua). A task must be in exactly one place when the script ends.
+//    ../../store/lua/includes/cancel/waiting-task.lua, so that they are cancelled and expired.
+// 3. Fill it where tasks are placed (../../store/lua/includes/add/waiting-place.lua), and empty it where a task is fetched
+//    (../../store/lua/includes/start/next-task.lua). A task must be in exactly one place when the script ends.
 // 4. Give it a position in the order in which a cancel by filter looks for tasks (../../cancel/bulk-canceller.ts). A task that moves
 //    during the scan must move on to a place that is visited later.
 // 5. Add an event with the task's id to the event stream whenever a task moves there, or to another position in a sorted set. A
@@ -28,7 +28,7 @@ interface Place {
 export const PLACES = {
   wait: { type: 'list', status: 'waiting', waits: true },
   prioritized: { type: 'sorted set', status: 'waiting', waits: true },
-  // The tasks with a concurrency key in a fair queue (../../store/lua/includes/lanes.lua).
+  // The tasks with a concurrency key in a fair queue (../../store/lua/includes/lanes/lanes.lua).
   lanes: { type: 'lanes', status: 'waiting', waits: true },
   // Only a team's own flows have tasks here. These tasks wait for their children, and can't be ended.
   waitingChildren: { type: 'sorted set', status: 'waiting' },

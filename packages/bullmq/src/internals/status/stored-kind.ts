@@ -6,7 +6,7 @@ import { sha256 } from '@bullpen/engine/node'
 import { decodeStack, parseJson } from '../../codec.ts'
 
 /**
- * Encodes a kind for `enter_fingerprint` (../../store/lua/includes/fingerprints.lua): the fingerprint, the state and the code, and then
+ * Encodes a kind for `enter_fingerprint` (../../store/lua/includes/end/fingerprints.lua): the fingerprint, the state and the code, and then
  * JSON.
  */
 export function encodeKind({ fingerprint, state, code, message }: ErrorKind): string {

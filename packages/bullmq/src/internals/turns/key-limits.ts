@@ -37,7 +37,7 @@ export function capacitySetting(limiter: string, capacity: number | 'none'): str
 export interface DefinedLimits {
   /** Undefined if the queue does not limit its concurrency keys. */
   readonly keyLimits: PerConcurrencyKey | undefined
-  /** By the name of the limiter (../../store/lua/includes/limiters.lua). */
+  /** By the name of the limiter (../../store/lua/includes/limits/limiters.lua). */
   readonly capacities: Readonly<Record<string, number>>
 }
 
@@ -83,7 +83,7 @@ function encode<T>(limit: T | 'none', encodeLimit: (limit: T) => string): string
   return limit === 'none' ? '' : encodeLimit(limit)
 }
 
-/** See ../../store/lua/includes/key-limits.lua. */
+/** See ../../store/lua/includes/limits/key-limits.lua. */
 const encodeRate = ({ max, perMs, burst }: StartRate): string => `${max}/${perMs}/${burst}`
 
 /** How many commands {@link addKeyLimitReads} adds. */

@@ -227,7 +227,7 @@ function limitViolations(
 /** Distinguishes limiters from keys. */
 const LIMITER = 'limiter '
 
-/** The beginning of the names of limiters that are services (../../store/lua/includes/gates.lua). */
+/** The beginning of the names of limiters that are services (../../store/lua/includes/limits/gates.lua). */
 const SERVICE = 'service:'
 
 /** Returns whether this entry of `lane-times` is not that of a lane, but of a service. */

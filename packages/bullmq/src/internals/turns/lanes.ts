@@ -1,4 +1,4 @@
-// The field `lane` of a task, which says in which lane it waits (../../store/lua/includes/lanes.lua).
+// The field `lane` of a task, which says in which lane it waits (../../store/lua/includes/lanes/lanes.lua).
 import type { Need, NewTask } from '@bullpen/engine'
 import { keyIn, laneName } from './limiters/needs.ts'
 
@@ -17,5 +17,5 @@ export function keyOfLane(lane: string | undefined): string | undefined {
   return lane === undefined ? undefined : keyIn(lane.slice(lane.indexOf(' ') + 1))
 }
 
-/** A task needs 1 of each service on which it depends (../../store/lua/includes/gates.lua). */
+/** A task needs 1 of each service on which it depends (../../store/lua/includes/limits/gates.lua). */
 const toNeed = (service: string): Need => ({ limiter: `service:${service}`, amount: 1 })

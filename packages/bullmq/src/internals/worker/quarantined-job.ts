@@ -1,4 +1,4 @@
-// Reads and writes the quarantine of a job that has lost its process (../../store/lua/includes/losses.lua).
+// Reads and writes the quarantine of a job that has lost its process (../../store/lua/includes/end/losses.lua).
 import type { TaskQuarantine } from '@bullpen/engine/internal'
 import type { Job } from 'bullmq'
 import type { QueueKeys } from '../../keys.ts'

@@ -9,8 +9,8 @@ export type KeyType = 'string' | 'list' | 'set' | 'sorted set' | 'hash' | 'strea
  * - `exists`: the key exists.
  * - `scored`, `field`: the sorted set or the hash contains the member.
  * - `listed`: the list contains the element. The check takes Redis up to 3 ms for a list of 200,000 elements.
- * - `laned`: the task `argument` is in its lane (store/lua/includes/lanes.lua). `key` is the prefix of the queue's keys. The check takes as
- *   long as that of a list.
+ * - `laned`: the task `argument` is in its lane (store/lua/includes/lanes/lanes.lua). `key` is the prefix of the queue's keys. The check
+ *   takes as long as that of a list.
  * - `expires`: the key has a time to live.
  * - `points`: the string contains the rest of an existing key, after the prefix `argument`.
  * - `later`: Redis's time is before `argument`, in ms since 1970.

@@ -3,9 +3,9 @@
 --
 -- KEYS[1]  any     any key of the first job's queue, by which a Redis Cluster finds the queue
 -- ARGV[1]  isFlow  '1' if parents wait for all of these jobs. Otherwise, each job is added as if it were alone
--- ARGV...  the jobs (includes/own-adds.lua)
+-- ARGV...  the jobs (includes/bullmq/own-adds.lua)
 --
--- Returns `(string | number)[]`: for each job its id, or BullMQ's code if it is refused (includes/own-adds.lua).
+-- Returns `(string | number)[]`: for each job its id, or BullMQ's code if it is refused (includes/bullmq/own-adds.lua).
 local any = KEYS[1]
 local isFlow = ARGV[1]
 --- @include own-adds

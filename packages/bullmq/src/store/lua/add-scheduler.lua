@@ -2,7 +2,7 @@
 -- Adds a job scheduler with its next job, or changes one, in place of BullMQ's `addJobScheduler`. The next job of a changed scheduler
 -- replaces the one that is waiting.
 --
--- KEYS[1]  schedulers  BullMQ's set `repeat` (includes/scheduler.lua)
+-- KEYS[1]  schedulers  BullMQ's set `repeat` (includes/bullmq/scheduler.lua)
 -- ARGV[1]  base        the prefix of the queue's keys
 -- ARGV[2]  scheduler   the scheduler's id
 -- ARGV[3]  time        for when the next job is planned, in ms since 1970, or '' for a scheduler with an interval

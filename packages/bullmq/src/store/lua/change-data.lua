@@ -1,6 +1,6 @@
 #!lua flags=allow-oom
 -- Changes the data of a job, in place of BullMQ's `updateData`. A task that has not ended is charged for what the data takes
--- (includes/task-charge.lua).
+-- (includes/task/task-charge.lua).
 --
 -- KEYS[1]  job     the job
 -- KEYS[2]  totals  the queue's totals

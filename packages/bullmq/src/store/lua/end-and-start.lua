@@ -12,15 +12,15 @@
 -- ARGV[8]  ownPerMs    per how many ms they may start. Both are '' if there is no such limit
 -- ARGV[9]  candidates  the only tasks that may start: their ids, each after a blank, or '' for all tasks
 -- ARGV...  the moves. Each of them is the token of a lock ('0' for no lock), '1' if a task may start with this token and otherwise '', the
---          id of the task whose attempt ends or '' if none does, and, if one does, the end (includes/attempt-end.lua)
+--          id of the task whose attempt ends or '' if none does, and, if one does, the end (includes/end/attempt-end.lua)
 --
 -- Returns `MoveReply[]`, for each move:
 --
 -- - the code: 0, the code with which BullMQ refuses the end, or how long the queue's rate limit still holds up a task that returns to its
 --   place. If the end was refused, or has been stored before, nothing starts. If the call may have been sent before, a start replies with
 --   the task that it has started before
--- - what the start replies (includes/task-start.lua), or 0 if none was asked for or made. After many bytes of tasks, the following starts
---   are not made, and 'later' takes the place of their reply
+-- - what the start replies (includes/start/task-start.lua), or 0 if none was asked for or made. After many bytes of tasks, the
+--   following starts are not made, and 'later' takes the place of their reply
 -- - or the message of an error, because of which the end, or a start without an end, has failed
 --
 -- The moves are made one after the other, as if each of them had been sent alone. A move that fails does not keep the others from theirs.

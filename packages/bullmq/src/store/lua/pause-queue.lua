@@ -5,8 +5,8 @@
 -- ARGV[1]  base    the prefix of the queue's keys
 -- ARGV[2]  paused  '1' to pause the queue, '' to resume it
 --
--- Returns `number`: 0; or 1 if there are more jobs of older versions of BullMQ (includes/pausing.lua) than one run moves, and the queue is
--- still paused.
+-- Returns `number`: 0; or 1 if there are more jobs of older versions of BullMQ (includes/bullmq/pausing.lua) than one run moves, and
+-- the queue is still paused.
 local any = KEYS[1]
 local base, paused = ARGV[1], ARGV[2]
 --- @include pausing

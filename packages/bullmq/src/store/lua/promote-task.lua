@@ -1,6 +1,6 @@
 #!lua flags=allow-oom
 -- Lets a delayed task start at once, in place of BullMQ's `promote`. A task that has waited for a place in quarantine keeps its turn
--- (includes/task-return.lua).
+-- (includes/end/task-return.lua).
 --
 -- KEYS[1]  job   the task
 -- ARGV[1]  base  the prefix of the queue's keys

@@ -1,7 +1,7 @@
 #!lua flags=allow-oom
 -- Adds the next job of a job scheduler when its last one starts, in place of BullMQ's `updateJobScheduler`.
 --
--- KEYS[1]  schedulers  BullMQ's set `repeat` (includes/scheduler.lua)
+-- KEYS[1]  schedulers  BullMQ's set `repeat` (includes/bullmq/scheduler.lua)
 -- ARGV[1]  base        the prefix of the queue's keys
 -- ARGV[2]  scheduler   the scheduler's id
 -- ARGV[3]  time        for when the next job is planned, in ms since 1970, or '' for a scheduler with an interval

@@ -1,5 +1,5 @@
-// The lanes of a memory store's waiting tasks, as in the Redis broker (packages/bullmq/src/store/lua/includes/lanes.lua): those with the
-// same concurrency key that need the same shares of limiters.
+// The lanes of a memory store's waiting tasks, as in the Redis broker (packages/bullmq/src/store/lua/includes/lanes/lanes.lua): those with
+// the same concurrency key that need the same shares of limiters.
 import type { Need, NewTask } from '@bullpen/engine'
 
 export interface Lane {

@@ -1,5 +1,5 @@
 // Keeps the limiters of a memory store: their capacities, and the tickets of the lanes that wait for them. The lanes that wait
-// for a limiter start in the order of their tickets (packages/bullmq/src/store/lua/includes/limiters.lua).
+// for a limiter start in the order of their tickets (packages/bullmq/src/store/lua/includes/limits/limiters.lua).
 import type { Need } from '@bullpen/engine'
 import { type Lane, serviceOf } from './lane.ts'
 

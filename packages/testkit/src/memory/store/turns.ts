@@ -1,5 +1,5 @@
 // Lets the lanes of a memory store's waiting tasks take turns, in the same order as the Redis broker
-// (packages/bullmq/src/store/lua/includes/turns.lua).
+// (packages/bullmq/src/store/lua/includes/lanes/turns.lua).
 import type { Need } from '@bullpen/engine'
 import type { KeyBlock } from './key-starts.ts'
 import { type Lane, laneOfKey, serviceOf } from './lane.ts'

@@ -1,0 +1,84 @@
+-- What changes a pipeline run. A script reads the run's hash once, changes a table, and writes the changed fields at its end. Values are
+-- texts that no script interprets. A change writes the tasks and cancels that follow from it to the run's outbox. The same script claims
+-- these entries for its caller, which delivers them without another call. If the caller dies, the leader finds the claims within seconds.
+--
+-- Expects the run's keys as the locals `base`, `meta`, `definition`, `tasks`, `inputs`, `early`, `results`, `errors` and `outbox`, and the
+-- locals `id` and `channels`, the prefix of the channels. The table `run` contains the fields of the run's hash, and is empty if there is
+-- no such run. Entries contain the run's token: see runToken of the engine.
+--
+-- number(name), set(name, value), add(name, by)  a field as a number, or 0; changes of a field
+-- push_item(value)     adds an item, or a batch of items, that the source has emitted
+-- end_task(stage, position, letter, value, now)  records the end of a task. `value` is '' if there is none
+-- stop(reason, by, now)  stops the run
+-- reply(now, more)     starts what a change allows to start, saves the run, and returns the reply (RunReply in runs/run-change.ts). Called
+--                      last
+--
+-- engine/src/pipelines/run-state.ts and its neighbours make the same decisions in memory and explain them; a model test compares both.
+--- @include run-advance
+
+-- The most entries that one call returns. A page of ends or items starts about as many tasks as it contains.
+local MAX_CLAIMED = 1000
+-- How long the outbox of a run that has ended stays, in ms, even if the run itself is not kept.
+local OUTBOX_KEPT_MS = 60000
+
+local function save(has_ended)
+  local fields = {}
+  for name in pairs(changed) do
+    fields[#fields + 1] = name
+    fields[#fields + 1] = run[name]
+  end
+  if #fields > 0 then
+    redis.call('HSET', meta, unpack(fields))
+  end
+  if not has_ended then
+    for key in pairs(touched) do
+      redis.call('PEXPIREAT', key, run.expiresAt)
+    end
+    return
+  end
+  redis.call('UNLINK', tasks, inputs, early, results)
+  for _, key in ipairs({ meta, definition, errors }) do
+    redis.call('PEXPIRE', key, run.keepMs)
+  end
+  redis.call('PEXPIRE', outbox, math.max(number('keepMs'), OUTBOX_KEPT_MS))
+  redis.call('PUBLISH', channels .. 'ended', id)
+end
+
+local function claim()
+  if redis.call('EXISTS', outbox) == 0 then
+    return {}
+  end
+  local function read()
+    return redis.pcall('XREADGROUP', 'GROUP', 'forwarders', 'forwarder', 'COUNT', MAX_CLAIMED, 'STREAMS', outbox, '>')
+  end
+  local found = read()
+  -- The consumer group is deleted together with an empty outbox.
+  if found and found.err then
+    redis.call('XGROUP', 'CREATE', outbox, 'forwarders', '0')
+    found = read()
+  end
+  if found and found.err then
+    error(found.err)
+  end
+  local entries = {}
+  for _, entry in ipairs(found and found[1][2] or {}) do
+    entries[#entries + 1] = { entry[1], entry[2][2] }
+  end
+  return entries
+end
+
+local function reply(now, more)
+  local has_ended = false
+  if run.state ~= 'ended' then
+    advance(now)
+    has_ended = finish(now)
+  end
+  save(has_ended)
+  local items = {}
+  for name, count in pairs(counted) do
+    items[#items + 1] = name
+    items[#items + 1] = count
+  end
+  local ended = has_ended and { run.result, run.endedAt - run.createdAt } or false
+  return { ended, claim(), more or false, items, run.incarnation }
+end
