@@ -10,7 +10,10 @@ helpOn(`npm run bench -- [NAME] [OPERAND...] [--OPTION N...] [--json]
 
 Measures throughput or cost on a temporary Redis or, if REDIS_URL is set, on that server. Without a name, runs the first three.
 
-  worker   compare a worker with a plain BullMQ worker in the same run
+  worker [CASE...] [--slots 50] [--pairs 11] [--seconds 2]
+           compare the rate, and the CPU time of the process and of Redis, with those of a plain BullMQ worker, three minutes
+           for each CASE: short, long, events (long tasks with events), or 10ms (long tasks whose handler waits for 10 ms);
+           defaults to all of them. Each side has --slots
   runner   measure the cost of an attempt in the engine, without Redis
   pipeline compare a pipeline within one process with p-map on the same work, without Redis
   pipeline-fleet [--rounds 5]

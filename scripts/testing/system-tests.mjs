@@ -33,7 +33,7 @@ export const SYSTEM_TESTS = [
   'scripts/prometheus/server.test.mjs',
   'scripts/redis/cluster.test.mjs',
   'scripts/testing/reporter.test.mjs',
-  'tools/bench/src/{enqueue/enqueue,turns/turns,wait/wait}-bench.test.ts',
+  'tools/bench/src/{enqueue/enqueue,turns/turns,wait/wait,worker/worker}-bench.test.ts',
   'tools/drill/src/{drills,environment/killed-api}.test.ts',
   'tools/testing/src/leaks/leak-detector.test.ts',
 ]

@@ -18,7 +18,7 @@ import { benchSustain } from './sustain/sustain-bench.ts'
 import { benchLaneMemory, describeLaneMemory } from './turns/lane-memory.ts'
 import { benchTurns, describeTurns } from './turns/turns-bench.ts'
 import { benchWait, describeWait, WAIT_CASES, type WaitCase } from './wait/wait-bench.ts'
-import { benchWorker } from './worker/worker-bench.ts'
+import { benchWorker, describeWorker, WORKER_CASES, type WorkerCase } from './worker/worker-bench.ts'
 
 export interface BenchInput {
   readonly redisUrl: string
@@ -47,10 +47,20 @@ export interface Described {
 
 const isCase = (text: string): text is EnqueueCase => ENQUEUE_CASES.some((each) => each === text)
 const isWaitCase = (text: string): text is WaitCase => WAIT_CASES.some((each) => each === text)
+const isWorkerCase = (text: string): text is WorkerCase => WORKER_CASES.some((each) => each === text)
 const isOverheadCase = (text: string): text is OverheadCase => OVERHEAD_CASES.some((each) => each === text)
 
 export const BENCHES: Readonly<Record<string, Bench>> = {
-  worker: { run: ({ redisUrl }) => described(benchWorker(redisUrl), asTable) },
+  worker: {
+    operands: `[${WORKER_CASES.join('|')}]…`,
+    accepts: (operands) => operands.every(isWorkerCase),
+    options: { slots: 50, pairs: 11, seconds: 2 },
+    run({ redisUrl, operands, number }) {
+      const cases = operands.length === 0 ? WORKER_CASES : operands.filter(isWorkerCase)
+      const limits = { slots: number('slots'), pairs: number('pairs'), seconds: number('seconds') }
+      return described(benchWorker({ redisUrl, cases, ...limits }), describeWorker)
+    },
+  },
   runner: { run: () => described(benchRunner(), asTable) },
   pipeline: { run: () => described(benchPipeline(), asTable) },
   'pipeline-fleet': {

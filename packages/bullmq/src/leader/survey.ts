@@ -19,7 +19,6 @@ export type Duty =
   | 'reportFingerprints'
   | 'changeDead'
   | 'forwardOutbox'
-  | 'reportUnattached'
   | 'countActive'
   | 'repairIndex'
 

@@ -35,7 +35,6 @@ export const DIAGNOSIS_CHECKS = [
   'full_queues',
   'paused_queues',
   'open_breakers',
-  'unattached_workers',
   'lost_tasks',
   'failing_tasks',
   'dead_tasks',

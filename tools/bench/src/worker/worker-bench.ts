@@ -1,185 +1,204 @@
-// Compares the throughput of a Bullpen pool with that of a raw BullMQ Worker, with the same jobs, options and Redis, and with
-// no-op tasks.
-import { randomBytes, randomUUID } from 'node:crypto'
+// Compares a Bullpen pool with a raw BullMQ Worker that has as many slots: the rate, and the CPU time of the process and of Redis. Both
+// run the same tasks, on the same Redis.
+import { randomBytes } from 'node:crypto'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { openBroker } from '@bullpen/bullmq'
 import { defineCatalogue, defineHandler, defineTask, type Log } from '@bullpen/contract'
 import { createTaskId } from '@bullpen/contract/internal'
-import type { NewTask } from '@bullpen/engine'
 import { newTask } from '@bullpen/engine/internal'
 import { createWorker } from '@bullpen/worker'
 import { Worker } from 'bullmq'
 import { Redis } from 'ioredis'
 import { z } from 'zod'
-import { measurePairs, type Side } from '../measuring/pairs.ts'
-import { type Result, resultOf } from '../measuring/report.ts'
+import { type Comparison, compareRounds, describeRatios, measureRounds } from '../measuring/controlled-pairs.ts'
+import { type CpuTime, startCpuTime } from '../measuring/cpu-time.ts'
+import { untilReachable } from '../measuring/reachable.ts'
+import { openSideParts } from '../measuring/side-parts.ts'
 
-const CONCURRENCY = 50
-const PAIRS = 11
-const SECONDS_A_SIDE = 2
-const WARM_UP_TASKS = 20_000
+const WARM_UP_TASKS = 5_000
 const IN_FLIGHT = 64
 const KEEP = { age: 86_400 }
 const LOCKS = { lockDuration: 5_000, lockRenewTime: 1_000, stalledInterval: 1_500, maxStalledCount: 10 }
 
 const silent: Log = { debug() {}, info() {}, warn() {}, error: console.error }
 
-const noop = defineTask({
-  name: 'bench.noop',
-  queue: 'bench',
-  kind: 'short',
-  input: z.object({ n: z.int() }),
-  output: z.object({ n: z.int() }),
-})
-/** Like any long task, it has a timeout and is awaited. */
-const noopLong = defineTask({
-  name: 'bench.noop-long',
-  queue: 'bench',
-  timeout: '1m',
-  events: false,
-  input: noop.input,
-  output: noop.output,
-})
-/** Long tasks have events unless their definition turns them off. */
-const noopEvents = defineTask({
-  name: 'bench.noop-events',
-  queue: 'bench',
-  timeout: '1m',
-  input: noop.input,
-  output: noop.output,
-})
-const catalogue = defineCatalogue(noop, noopLong, noopEvents)
+const common = { queue: 'bench', input: z.object({ n: z.int() }), output: z.object({ n: z.int() }) } as const
+/** What is measured. Long tasks have a timeout and are awaited, and have events unless their definition turns them off. */
+const DEFINITIONS = {
+  short: defineTask({ ...common, name: 'bench.short', kind: 'short' }),
+  long: defineTask({ ...common, name: 'bench.long', timeout: '1m', events: false }),
+  events: defineTask({ ...common, name: 'bench.events', timeout: '1m' }),
+  '10ms': defineTask({ ...common, name: 'bench.10ms', timeout: '1m', events: false }),
+} as const
 
-/** The definitions that are measured, by what the report calls them. */
-const KINDS = { short: noop, long: noopLong, 'long, with events': noopEvents } as const
+export type WorkerCase = keyof typeof DEFINITIONS
+export const WORKER_CASES = Object.keys(DEFINITIONS) as readonly WorkerCase[]
+const { short, long, events, '10ms': sleeping } = DEFINITIONS
+const catalogue = defineCatalogue(short, long, events, sleeping)
 
-type Kind = (typeof KINDS)[keyof typeof KINDS]
+export interface WorkerBenchOptions {
+  readonly redisUrl: string
+  readonly cases: readonly WorkerCase[]
+  readonly slots: number
+  readonly pairs: number
+  /** About how long each measurement takes. */
+  readonly seconds: number
+}
 
-/** Resolves at the last of `tasks` calls. The measurement starts at the first call. */
-function stopwatch(tasks: number) {
-  const { promise, resolve } = Promise.withResolvers<number>()
+const UNITS = { rate: 'tasks/s', processCpu: 'µs/task', redisCpu: 'µs/task' } as const
+export type WorkerFigure = keyof typeof UNITS
+export const WORKER_FIGURES = Object.keys(UNITS) as readonly WorkerFigure[]
+type Figures = Readonly<Record<WorkerFigure, number>>
+
+export interface WorkerComparison extends Comparison {
+  readonly bench: 'worker'
+  readonly case: WorkerCase
+  readonly slots: number
+  readonly figure: WorkerFigure
+  readonly unit: string
+}
+
+/** Counts the tasks that run. The first tenth, during which the worker starts, is not measured. */
+function watchTasks(redis: Redis, tasks: number) {
+  const { promise, resolve, reject } = Promise.withResolvers<Figures>()
+  const first = Math.ceil(tasks / 10)
   let seen = 0
   let from = 0
+  let measuring: Promise<() => Promise<CpuTime>> | undefined
+  const finish = async (seconds: number): Promise<Figures> => {
+    const cpu = await (await measuring)?.()
+    const counted = tasks - first
+    return {
+      rate: counted / seconds,
+      processCpu: (cpu?.process ?? Number.NaN) / counted,
+      redisCpu: (cpu?.redis ?? Number.NaN) / counted,
+    }
+  }
   return {
-    rate: promise,
+    figures: promise,
     tick(): void {
       seen++
-      if (seen === 1) from = performance.now()
-      if (seen === tasks) resolve((tasks / (performance.now() - from)) * 1_000)
+      if (seen === first) {
+        from = performance.now()
+        measuring = startCpuTime(redis)
+      } else if (seen === tasks) finish((performance.now() - from) / 1_000).then(resolve, reject)
     },
   }
 }
 
-/** The worker finds this handler in the module, as it finds every handler. The watch is set before each run. */
-let watch = stopwatch(0)
-export const noopHandler = defineHandler(noop, import.meta.url, ({ input }) => {
-  watch.tick()
-  return { n: input.n }
-})
+/** The handlers of both sides tell the watch of the side that is measured. */
+let tick = (): void => {}
 
-export const noopLongHandler = defineHandler(noopLong, import.meta.url, async ({ input }) => {
-  watch.tick()
-  return { n: input.n }
-})
+const SLEEP_MS = 10
 
-export const noopEventsHandler = defineHandler(noopEvents, import.meta.url, async ({ input }) => {
-  watch.tick()
-  return { n: input.n }
-})
-
-/** Enqueues the tasks as the API does, lets `work` run them, and cleans up. Both sides get exactly the same jobs. */
-async function withTasks(
-  redisUrl: string,
-  kind: Kind,
-  tasks: number,
-  work: (namespace: string) => Promise<number>,
-): Promise<number> {
-  const namespace = `bench-${randomUUID().slice(0, 8)}`
-  const broker = openBroker({ redisUrl, namespace, queues: catalogue.queues, sizeLimit: 65_536, log: silent })
-  await reachable(broker.ping)
-  await inParallel(tasks, (n) => broker.enqueue(taskOf(kind, n)))
-  const rate = await work(namespace)
-  await Promise.all(broker.boardQueues.map((queue) => queue.obliterate({ force: true })))
-  await broker.close()
-  return rate
+const atOnce = (n: number): { n: number } => {
+  tick()
+  return { n }
+}
+const later = async (n: number): Promise<{ n: number }> => {
+  await sleep(SLEEP_MS)
+  return atOnce(n)
 }
 
-function taskOf(kind: Kind, n: number): NewTask {
-  const enqueuedAt = Date.now()
-  const id = createTaskId(kind.queue, enqueuedAt, randomBytes(10))
-  return newTask(kind, { n }, {}, { id, enqueuedAt, correlationId: undefined })
+/** The worker finds these handlers in the module, as it finds every handler. */
+export const shortHandler = defineHandler(short, import.meta.url, ({ input }) => atOnce(input.n))
+export const longHandler = defineHandler(long, import.meta.url, async ({ input }) => atOnce(input.n))
+export const eventsHandler = defineHandler(events, import.meta.url, async ({ input }) => atOnce(input.n))
+export const sleepHandler = defineHandler(sleeping, import.meta.url, ({ input }) => later(input.n))
+
+interface Side {
+  readonly redisUrl: string
+  readonly namespace: string
+  readonly slots: number
+  readonly name: WorkerCase
 }
 
-const bullpen = (redisUrl: string, kind: Kind, tasks: number) =>
-  withTasks(redisUrl, kind, tasks, async (namespace) => {
-    watch = stopwatch(tasks)
-    const worker = createWorker({
-      catalogue,
-      handlers: {
-        'bench.noop': noopHandler,
-        'bench.noop-long': noopLongHandler,
-        'bench.noop-events': noopEventsHandler,
-      },
-      config: { redisUrl, namespace, logLevel: 'warn', pools: { bench: CONCURRENCY }, port: 0 },
-    })
-    await worker.start()
-    const rate = await watch.rate
-    await worker.drain()
-    return rate
+/** Starts a worker and returns what stops it. */
+type StartWorker = (side: Side) => Promise<() => Promise<unknown>>
+
+const startBullpen: StartWorker = async ({ redisUrl, namespace, slots }) => {
+  const worker = createWorker({
+    catalogue,
+    handlers: {
+      'bench.short': shortHandler,
+      'bench.long': longHandler,
+      'bench.events': eventsHandler,
+      'bench.10ms': sleepHandler,
+    },
+    config: { redisUrl, namespace, logLevel: 'warn', pools: { bench: slots }, port: 0 },
   })
+  await worker.start()
+  return () => worker.drain()
+}
 
-/**
- * Measures a raw worker. For long tasks, the processor has three parameters, because a raw worker passes a signal only to such
- * a processor.
- */
-const raw = (redisUrl: string, kind: Kind, tasks: number) =>
-  withTasks(redisUrl, kind, tasks, async (namespace) => {
-    const own = stopwatch(tasks)
-    type Job = { readonly data: { readonly input: { readonly n: number } } }
-    const short = async (job: Job) => {
-      own.tick()
-      return { n: job.data.input.n }
-    }
-    const long = async (job: Job, _token?: string, _signal?: AbortSignal) => short(job)
-    const processor = kind.kind === 'short' ? short : long
-    const connection = new Redis(redisUrl, { maxRetriesPerRequest: null })
-    const prefix = `{${namespace}.${noop.queue}}`
-    const options = { connection, prefix, concurrency: CONCURRENCY, removeOnComplete: KEEP, ...LOCKS }
-    const worker = new Worker(noop.queue, processor, options)
-    const rate = await own.rate
+/** For long tasks, the processor has three parameters, because a raw worker passes a signal only to such a processor. */
+const startRaw: StartWorker = async ({ redisUrl, namespace, slots, name }) => {
+  type Job = { readonly data: { readonly input: { readonly n: number } } }
+  const run = name === '10ms' ? later : atOnce
+  const process = async ({ data }: Job) => run(data.input.n)
+  const processLong = async (job: Job, _token?: string, _signal?: AbortSignal) => process(job)
+  const connection = new Redis(redisUrl, { maxRetriesPerRequest: null })
+  const options = { connection, prefix: `{${namespace}.bench}`, concurrency: slots, removeOnComplete: KEEP, ...LOCKS }
+  const worker = new Worker('bench', name === 'short' ? process : processLong, options)
+  return async () => {
     await worker.close()
     connection.disconnect()
-    return rate
-  })
-
-async function inParallel(count: number, add: (n: number) => Promise<unknown>): Promise<void> {
-  let next = 0
-  const lane = async (): Promise<void> => {
-    while (next < count) await add(next++)
   }
-  await Promise.all(Array.from({ length: IN_FLIGHT }, lane))
 }
 
-/** Waits until the broker accepts commands, because a producer's connection rejects them until it is open. */
-async function reachable(ping: () => Promise<void>): Promise<void> {
-  for (;;) {
-    try {
-      return await ping()
-    } catch {
-      await new Promise((resolve) => setTimeout(resolve, 20))
+/** Enqueues the tasks as the API does, and lets a worker run them. Both sides get exactly the same jobs. */
+async function measure(
+  start: StartWorker,
+  tasks: number,
+  name: WorkerCase,
+  options: WorkerBenchOptions,
+): Promise<Figures> {
+  const { redisUrl, slots } = options
+  await using parts = openSideParts(redisUrl)
+  const { redis, namespace } = parts
+  await enqueueAll(redisUrl, namespace, name, tasks)
+  const watch = watchTasks(redis, tasks)
+  tick = watch.tick
+  const stop = await start({ redisUrl, namespace, slots, name })
+  const figures = await watch.figures
+  await stop()
+  return figures
+}
+
+async function enqueueAll(redisUrl: string, namespace: string, name: WorkerCase, tasks: number): Promise<void> {
+  const broker = openBroker({ redisUrl, namespace, queues: catalogue.queues, sizeLimit: 65_536, log: silent })
+  await untilReachable(broker)
+  let n = 0
+  const enqueueNext = async (): Promise<void> => {
+    while (n < tasks) {
+      const enqueuedAt = Date.now()
+      const id = createTaskId('bench', enqueuedAt, randomBytes(10))
+      await broker.enqueue(newTask(DEFINITIONS[name], { n: n++ }, {}, { id, enqueuedAt, correlationId: undefined }))
+    }
+  }
+  await Promise.all(Array.from({ length: IN_FLIGHT }, enqueueNext))
+  await broker.close()
+}
+
+/** Yields the comparisons of each case when the case has been measured. */
+export async function* benchWorker(options: WorkerBenchOptions): AsyncGenerator<WorkerComparison> {
+  const { cases, slots, pairs, seconds } = options
+  for (const name of cases) {
+    await measure(startBullpen, WARM_UP_TASKS, name, options)
+    const { rate } = await measure(startRaw, WARM_UP_TASKS, name, options)
+    const tasks = Math.ceil(rate * seconds)
+    const measureSide = (start: StartWorker) => () => measure(start, tasks, name, options)
+    const rounds = await measureRounds(pairs, measureSide(startBullpen), measureSide(startRaw))
+    for (const figure of WORKER_FIGURES) {
+      const compared = compareRounds(rounds, (figures) => figures[figure])
+      yield { bench: 'worker', case: name, slots, figure, unit: UNITS[figure], ...compared }
     }
   }
 }
 
-/** Measures the noise floor first: a comparison of raw with raw shows how much two equal sides differ on this machine. */
-export async function* benchWorker(redisUrl: string): AsyncGenerator<Result> {
-  for (const [name, kind] of Object.entries(KINDS)) {
-    await bullpen(redisUrl, kind, WARM_UP_TASKS)
-    const tasks = Math.ceil((await raw(redisUrl, kind, WARM_UP_TASKS)) * SECONDS_A_SIDE)
-    const ours: Side = () => bullpen(redisUrl, kind, tasks)
-    const theirs: Side = () => raw(redisUrl, kind, tasks)
-    if (kind === noop) {
-      yield resultOf('worker', 'noise (raw against raw)', 'tasks/s', await measurePairs(PAIRS, theirs, theirs))
-    }
-    yield resultOf('worker', name, 'tasks/s', await measurePairs(PAIRS, ours, theirs))
-  }
+export function describeWorker({ case: name, slots, figure, unit, ...compared }: WorkerComparison): string {
+  const { theirs, ours } = compared
+  const digits = theirs < 1_000 ? 1 : 0
+  const values = `${theirs.toFixed(digits).padStart(8)} → ${ours.toFixed(digits).padStart(8)} ${unit.padEnd(8)}`
+  return `${`${name}, ${slots} slots: ${figure}`.padEnd(30)}${values}   ${describeRatios(compared)}`
 }
