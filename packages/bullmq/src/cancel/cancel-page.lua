@@ -56,7 +56,7 @@ if is_deposed(leader, fencing) then
 end
 open_rules(decode_json(rulesText))
 local next_from, next_before = scan(tonumber(limit))
-note_drained()
+note_drained_by_ends()
 local page = { tostring(next_from), next_before, matched, ended }
 if #ended > 0 then
   store_reply(endReply, request, page, REPLY_KEPT_MS)

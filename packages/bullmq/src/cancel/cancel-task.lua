@@ -36,7 +36,7 @@ local waitingChildren, cancelling, cancelReply = KEYS[5], KEYS[6], KEYS[7]
 local base, id, now, stoppable, reason, record = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
 local channel, by, request, repeats = ARGV[7], ARGV[8], ARGV[9], ARGV[10]
 --- @include stored-reply
---- @include waiting-task
+--- @include leave-place
 --- @include end-without-run
 
 local CANCEL_REPLY_KEPT_MS = 60000
@@ -55,13 +55,13 @@ local function end_waiting()
   if redis.call('EXISTS', lock) == 1 or redis.call('ZSCORE', waitingChildren, id) then
     return false
   end
-  local task = read_task(id)
+  local task = read_waiting_task(id)
   local place = take_out(id)
   if not place then
     return false
   end
-  end_task(task, place, 'cancelled', { at = now, reason = reason, record = record })
-  note_drained()
+  end_waiting_task(task, place, 'cancelled', { at = now, reason = reason, record = record })
+  note_drained_by_ends()
   return true
 end
 

@@ -24,7 +24,7 @@ local expiries, wait, leader, endReply = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local base, now, limit, reason, record, fencing, request = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6], ARGV[7]
 --- @include fence
 --- @include stored-reply
---- @include waiting-task
+--- @include leave-place
 --- @include end-without-run
 
 -- This many tasks at the end of the waiting list from which workers fetch are cheap to remove. Tasks with the same queue timeout expire at
@@ -39,10 +39,10 @@ local passed = 0
 local function expire(id, list)
   local is_near = redis.call('LPOS', list, id, 'RANK', -1, 'MAXLEN', NEAR)
   local length = is_near and 0 or redis.call('LLEN', list)
-  local task, place = read_task(id), take_out(id)
+  local task, place = read_waiting_task(id), take_out(id)
   if place then
     passed = passed + ((place == 'wait' or place == 'lanes') and length or 0)
-    end_task(task, place, 'expired', { at = now, reason = reason, record = record })
+    end_waiting_task(task, place, 'expired', { at = now, reason = reason, record = record })
   end
   return place
 end
@@ -73,7 +73,7 @@ for i = 1, #due, 2 do
     redis.call('HSET', base .. id, 'expiresAt', time)
   end
 end
-note_drained()
+note_drained_by_ends()
 if #reply > 1 then
   store_reply(endReply, request, reply, REPLY_KEPT_MS)
 end

@@ -28,6 +28,6 @@ if run.incarnation ~= incarnation then
 end
 local now = millis()
 for i = 4, #ARGV, 4 do
-  end_task(tonumber(ARGV[i]), ARGV[i + 1], ARGV[i + 2], ARGV[i + 3], now)
+  end_run_task(tonumber(ARGV[i]), ARGV[i + 1], ARGV[i + 2], ARGV[i + 3], now)
 end
 return reply(now)

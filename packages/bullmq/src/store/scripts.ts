@@ -118,19 +118,6 @@ local function count_active(has_changed)
   return wrong + wrong_keys + wrong_limiters
 end
 `,
-  'active-tasks': `--- @include lane
---- @include queue-features
---- @include limited-turns
-local function give_back(lane)
-  local key, needs = split_lane(lane_name(lane))
-  local features = read_features()
-  local has_limits = features % 4 >= 2
-  if needs or has_limits and key ~= '' then
-    limited().give_back_places(key, needs, has_limits)
-  end
-  return not needs and features or nil
-end
-`,
   'attempt-end': `--- @include task-end
 local has_marks
 local function read_end(id, token, at)
@@ -167,7 +154,7 @@ local function refusal_of(ending)
   local name, attempts, at_end, lane, priority, deferred, deduplication, parent_key, parent =
     unpack(redis.call('HMGET', job, 'name', 'atm', 'atEnd', 'lane', 'priority', 'defa', 'deid', 'parentKey', 'parent'))
   if not name and redis.call('EXISTS', job) == 0 then
-    return rare('resent').was_removed(ending) and 0 or -1
+    return rare('resent').was_deleted(ending) and 0 or -1
   end
   ending.attempts, ending.at_end, ending.lane = tonumber(attempts or '0'), at_end, lane
   ending.priority, ending.deferred, ending.deduplication = tonumber(priority or '0') or 0, deferred, deduplication
@@ -496,32 +483,14 @@ local function record_breaker_call(service, call, random)
   end
 end
 `,
-  'bullmq-job': `--- @include time
---- @include delayed-set
---- @include priority-score
-local function delay_job(home, id, due, part)
-  enter_delayed(home, id, due, part)
-  redis.call('XADD', home .. 'events', '*', 'event', 'delayed', 'jobId', id, 'delay', whole(due))
-  redis.call('ZADD', home .. 'marker', whole(next_due(home)), '1')
-end
-local function may_start_job(home)
-  local paused, concurrency = unpack(redis.call('HMGET', home .. 'meta', 'paused', 'concurrency'))
-  return not paused and not (concurrency and redis.call('LLEN', home .. 'active') >= tonumber(concurrency))
-end
-local function place_job(home, id, job)
-  if job.due then
-    return delay_job(home, id, job.due, job.part)
+  'bullmq-event': `local MAX_EVENTS = '10000'
+local function add_event_of(home, name, id, ...)
+  local stream, most = home .. 'events', redis.call('HGET', home .. 'meta', 'opts.maxLenEvents')
+  if not most then
+    most = MAX_EVENTS
+    redis.call('HSET', home .. 'meta', 'opts.maxLenEvents', most)
   end
-  if job.priority ~= 0 then
-    redis.call('ZADD', home .. 'prioritized', priority_score(job.priority, redis.call('INCR', home .. 'pc')), id)
-  else
-    redis.call(job.to_head and 'RPUSH' or 'LPUSH', home .. 'wait', id)
-  end
-  if may_start_job(home) then
-    redis.call('ZADD', home .. 'marker', '0', '0')
-  end
-  local from = job.from and { 'prev', job.from } or {}
-  redis.call('XADD', home .. 'events', '*', 'event', 'waiting', 'jobId', id, unpack(from))
+  redis.call('XADD', stream, 'MAXLEN', '~', most, '*', 'event', name, 'jobId', id, ...)
 end
 `,
   'bullmq-metrics': `--- @include time
@@ -595,7 +564,7 @@ local function cancel_in_lanes(lanes, from, before, limit)
 end
 `,
   'cancel-in-place': `--- @include cancel-rules
---- @include waiting-task
+--- @include leave-place
 local CANCELLED_MARK = 'bullpen:cancelled'
 local function next_index(list, from, before)
   local index = tonumber(from == '' and '0' or from)
@@ -653,7 +622,7 @@ local function cancel_in_list(list, place, from, before, limit)
 end
 local function leave_set(set, place, id)
   if place == 'delayed' then
-    return leave_delayed(id)
+    return leave_delayed(base, id)
   end
   return redis.call('ZREM', set, id) == 1
 end
@@ -701,11 +670,11 @@ local function note_all_matched()
 end
 local function match_of(id)
   local i, name = matching_rule(base, cancel_rules, id)
-  return i and { rule = i, name = name, task = read_task(id) }
+  return i and { rule = i, name = name, task = read_waiting_task(id) }
 end
 local function end_match(match, place)
   local rule, id = cancel_rules[match.rule], match.task.id
-  end_task(match.task, place, 'cancelled', rule)
+  end_waiting_task(match.task, place, 'cancelled', rule)
   redis.call('HINCRBY', progress .. rule.id, 'ended', 1)
   matched[match.rule] = matched[match.rule] + 1
   ended[#ended + 1] = id
@@ -716,7 +685,7 @@ end
 --- @include lane-turn
 --- @include rare-turns
 --- @include leave-lane
---- @include leave-wait
+--- @include leave-list
 --- @include forget-turns
 local function hold_until(lane)
   local pass = lane.starts_at and redis.call('ZSCORE', base .. 'turns', lane.name)
@@ -743,7 +712,7 @@ local function leave_for_start(id, field, obstacles)
   local name, needs = lane.name, lane.needs
   redis.call('ZADD', base .. 'turns', 'XX', 'INCR', 1 / lane_weight(field), name)
   if lane.rate then
-    count_start(lane.rate)
+    count_key_start(lane.rate)
     lane.starts_at = key_starts_at(lane.key, lane.rate, false)
   end
   if needs and redis.call('ZSCORE', base .. 'turns', name) then
@@ -777,7 +746,7 @@ local function take_candidate(ids, obstacles, places)
         leave_for_start(id, lane, obstacles)
         return id
       end
-      if waits and leave_wait(id) then
+      if waits and leave_list(base .. 'wait', id) then
         return id
       end
     end
@@ -816,20 +785,19 @@ end
 end
 `,
   deduplicate: `--- @include deduplication-key
+--- @include delayed-set
 --- @include delete-counted
 --- @include own-job
 local function remove_delayed(home, id)
-  if redis.call('ZREM', home .. 'delayed', id) == 0 then
+  if not leave_delayed(home, id) then
     return false
   end
-  redis.call('ZREM', home .. 'scheduled', id)
-  redis.call('ZREM', home .. 'retrying', id)
   delete_counted(home, id)
   redis.call('XADD', home .. 'events', '*', 'event', 'removed', 'jobId', id, 'prev', 'delayed')
   return true
 end
 local function note_deduplicated(home, kept, deduplication, id)
-  add_own_event(home, 'deduplicated', kept, 'deduplicationId', deduplication, 'deduplicatedJobId', id)
+  add_event_of(home, 'deduplicated', kept, 'deduplicationId', deduplication, 'deduplicatedJobId', id)
 end
 local function keep_next_job(key, next_key, id, job)
   local fields = { 'name', job.name, 'data', job.data, 'opts', job.options, 'jid', id }
@@ -952,6 +920,20 @@ local function enter_delayed(base, id, due, part)
     redis.call('ZADD', base .. part, score, id)
   end
   return score
+end
+local function leave_delayed(base, id)
+  if redis.call('ZREM', base .. 'delayed', id) == 0 then
+    return false
+  end
+  redis.call('ZREM', base .. 'scheduled', id)
+  redis.call('ZREM', base .. 'retrying', id)
+  return true
+end
+local function change_due(base, id, due, part)
+  local score = whole(due * DELAYED_STEP)
+  redis.call('ZADD', base .. 'delayed', score, id)
+  redis.call('ZADD', base .. part, score, id)
+  redis.call('XADD', base .. 'events', '*', 'event', 'delayed', 'jobId', id, 'delay', whole(due))
 end
 local function next_due(base)
   local first = redis.call('ZRANGE', base .. 'delayed', '0', '0', 'WITHSCORES')[2]
@@ -1080,14 +1062,15 @@ end
 --- @include deduplication
 --- @include failed-set
 --- @include flow-parent
+--- @include idle-queue
 --- @include outbox
+--- @include queue-meta
 --- @include remove-ended
 --- @include task-charge
 --- @include task-events
-local MAX_BULLMQ_EVENTS = '10000'
 local OUTCOMES = { cancelled = 'cancelled', expired = 'timed out' }
-local counts_metrics, max_events, has_taken = nil, nil, false
-local function read_task(id)
+local counts_metrics, has_taken = nil, false
+local function read_waiting_task(id)
   local job = base .. id
   local fields = redis.call('HMGET', job, 'atm', 'events', 'name', 'tags', 'group', 'parent', 'deid')
   local attempts, events, name, tags, group, parent, deduplication = unpack(fields)
@@ -1121,16 +1104,7 @@ local function add_end_event(task, status, record)
   local rest = ',"outcome":"' .. OUTCOMES[status] .. '","error":' .. error .. by .. ',"status":"' .. status .. '"}'
   add_task_event(base, task.id, task.events, task.event_start .. rest)
 end
-local function add_failed_event(id, place, reason)
-  max_events = max_events or redis.call('HGET', base .. 'meta', 'opts.maxLenEvents') or MAX_BULLMQ_EVENTS
-  if max_events == '0' then
-    max_events = MAX_BULLMQ_EVENTS
-  end
-  local stream, from = base .. 'events', place == 'delayed' and 'delayed' or 'waiting'
-  local event = { 'event', 'failed', 'jobId', id, 'failedReason', reason, 'prev', from }
-  redis.call('XADD', stream, 'MAXLEN', '~', max_events, '*', unpack(event))
-end
-local function end_task(task, place, status, ending)
+local function end_waiting_task(task, place, status, ending)
   local id, at = task.id, whole(math.max(tonumber(ending.at), task.last_end))
   if task.deduplication then
     end_deduplicated(id, task.deduplication, task.next_job, at)
@@ -1140,7 +1114,7 @@ local function end_task(task, place, status, ending)
   end
   local is_unkept = charge(base, task.job, -1) and write_outbox(base, id, status)
   store_end(task, status, ending, at)
-  add_failed_event(id, place, ending.reason)
+  add_bullmq_event('failed', id, 'failedReason', ending.reason, 'prev', place == 'delayed' and 'delayed' or 'waiting')
   if counts_metrics == nil then
     counts_metrics = has_metrics(base)
   end
@@ -1155,14 +1129,25 @@ local function end_task(task, place, status, ending)
     remove_ended_task(base, status, id)
   end
 end
-local function note_drained()
-  if
-    not has_taken
-    or redis.call('EXISTS', base .. 'wait', base .. 'active', base .. 'prioritized', base .. 'lanes') > 0
-  then
-    return
+local function note_drained_by_ends()
+  if has_taken then
+    note_drained()
   end
-  redis.call('XADD', base .. 'events', '*', 'event', 'drained')
+end
+`,
+  'enter-place': `--- @include lanes
+--- @include priority-score
+local function enter_place(id, lane, priority, to_head)
+  if lane then
+    return enter_lane(lane, id, priority, to_head)
+  end
+  if priority > 0 then
+    local order = to_head and 0 or redis.call('INCR', base .. 'pc')
+    redis.call('ZADD', base .. 'prioritized', priority_score(priority, order), id)
+  else
+    redis.call(to_head and 'RPUSH' or 'LPUSH', base .. 'wait', id)
+  end
+  return true
 end
 `,
   'error-text': `local function error_text(reason)
@@ -1173,7 +1158,7 @@ end
 --- @include flow-parent
 local OTHER_PARENT = -7
 local completed, refused = {}, {}
-local function release_parent_of(job)
+local function resume_parent_of(job)
   if redis.call('EXISTS', job.parentKey .. ':dependencies') == 0 then
     local parent = cjson.decode(job.parent)
     resume_parent(parent.queueKey .. ':', parent.id, millis())
@@ -1186,7 +1171,7 @@ local function join_parent(home, id, job, is_flow)
     if is_flow then
       completed[#completed + 1] = job
     else
-      release_parent_of(job)
+      resume_parent_of(job)
     end
   elseif job.siblings then
     redis.call('SADD', job.siblings, key)
@@ -1202,13 +1187,13 @@ local function note_existing(home, id, job, is_flow)
   if parent then
     join_parent(home, id, job, is_flow)
   end
-  add_own_event(home, 'duplicated', id)
+  add_event_of(home, 'duplicated', id)
   return id
 end
-local function release_parents()
+local function resume_parents()
   for _, job in ipairs(completed) do
     if not refused[job.parentKey] then
-      release_parent_of(job)
+      resume_parent_of(job)
     end
   end
 end
@@ -1274,8 +1259,8 @@ local function leave_fingerprint(home, id, stored)
   end
 end
 `,
-  'flow-parent': `--- @include bullmq-job
-local function start_parent(home, id, at)
+  'flow-parent': `--- @include place-job
+local function place_parent(home, id, at)
   local priority, delay, attempts = unpack(redis.call('HMGET', home .. id, 'priority', 'delay', 'atm'))
   delay = tonumber(delay) or 0
   local part = (tonumber(attempts) or 0) > 0 and 'retrying' or 'scheduled'
@@ -1289,7 +1274,7 @@ local function start_parent(home, id, at)
 end
 local function resume_parent(home, id, at)
   if redis.call('EXISTS', home .. id) == 1 and redis.call('ZREM', home .. 'waiting-children', id) == 1 then
-    start_parent(home, id, at)
+    place_parent(home, id, at)
   end
 end
 local function fail_parent(home, id, child, at)
@@ -1298,9 +1283,7 @@ local function fail_parent(home, id, child, at)
     return
   end
   local waits = redis.call('ZREM', home .. 'waiting-children', id) == 1
-  if not waits and redis.call('ZREM', home .. 'delayed', id) == 1 then
-    redis.call('ZREM', home .. 'scheduled', id)
-    redis.call('ZREM', home .. 'retrying', id)
+  if not waits and leave_delayed(home, id) then
     redis.call('HSET', job, 'delay', '0')
     waits = true
   end
@@ -1308,7 +1291,7 @@ local function fail_parent(home, id, child, at)
     redis.call('HSET', job, 'defa', 'child ' .. child .. ' failed')
   end
   if waits then
-    start_parent(home, id, at)
+    place_parent(home, id, at)
   end
 end
 local function report_to_parent(parent, child, reason, at)
@@ -1544,6 +1527,19 @@ local function gates()
   return created_gates
 end
 `,
+  'give-back': `--- @include lane
+--- @include queue-features
+--- @include limited-turns
+local function give_back(lane)
+  local key, needs = split_lane(lane_name(lane))
+  local features = read_features()
+  local has_limits = features % 4 >= 2
+  if needs or has_limits and key ~= '' then
+    limited().give_back_places(key, needs, has_limits)
+  end
+  return not needs and features or nil
+end
+`,
   group: `--- @include time
 local CODES = { c = 1, d = 2, x = 3, e = 4, r = 5 }
 local RELEASED_BY = { completed = '[se]', failed = '[fe]', cancelled = 'e' }
@@ -1673,9 +1669,8 @@ local function give_back_places(key, needs, has_limits)
   end
 end
 `,
-  'held-retries': `--- @include time
+  'held-retries': `--- @include delayed-set
 local GAP, MOVED_UP = 5, 20
-local DELAYED_STEP = 0x1000
 local function held_retry(member)
   local backoff_ends_at, due, id = string.match(member, '^(%d+) (%d+) (.*)$')
   local score = redis.call('ZSCORE', base .. 'retrying', id)
@@ -1687,14 +1682,11 @@ end
 local function hold_retry(line, id, backoff_ends_at, starts_at, slot_at)
   redis.call('ZADD', line, slot_at, string.format('%.0f %.0f %s', backoff_ends_at, starts_at, id))
 end
-local function change_start(id, due, starts_at)
+local function advance_start(id, due, starts_at)
   if starts_at == due then
     return false
   end
-  for _, set in ipairs({ 'delayed', 'retrying' }) do
-    redis.call('ZADD', base .. set, whole(starts_at * DELAYED_STEP), id)
-  end
-  redis.call('XADD', base .. 'events', '*', 'event', 'delayed', 'jobId', id, 'delay', whole(starts_at))
+  change_due(base, id, starts_at, 'retrying')
   return true
 end
 local function release_retry(line, now)
@@ -1706,7 +1698,7 @@ local function release_retry(line, now)
   if not id then
     return true, false
   end
-  return true, true, change_start(id, due, math.max(now, backoff_ends_at))
+  return true, true, advance_start(id, due, math.max(now, backoff_ends_at))
 end
 local function move_up(line, from, interval)
   local slot_at = redis.call('ZRANGE', line, 0, 0, 'WITHSCORES')[2]
@@ -1720,7 +1712,7 @@ local function move_up(line, from, interval)
     if id then
       local starts_at = math.max(backoff_ends_at, math.min(math.ceil(from), due))
       hold_retry(line, id, backoff_ends_at, starts_at, from)
-      moved = moved + (change_start(id, due, starts_at) and 1 or 0)
+      moved = moved + (advance_start(id, due, starts_at) and 1 or 0)
       from = from + interval
     end
   end
@@ -1810,13 +1802,13 @@ end
   return #id > #other
 end
 `,
-  'job-removal': `--- @include time
---- @include active-tasks
+  'job-removal': `--- @include give-back
+--- @include bullmq-event
+--- @include delayed-set
 --- @include delete-counted
 --- @include leave-lane
+--- @include leave-list
 --- @include remove-ended
-local MAX_REMOVAL_EVENTS = '10000'
-local NEWEST_IN_LIST = 250
 local function is_locked(job, with_children)
   if redis.call('EXISTS', job .. ':lock') == 1 then
     return true
@@ -1827,10 +1819,6 @@ local function is_locked(job, with_children)
     end
   end
   return false
-end
-local function leave_list(list, id)
-  local newest = redis.call('LPOS', list, id, 'MAXLEN', NEWEST_IN_LIST)
-  return redis.call('LREM', list, newest and 1 or -1, id) == 1
 end
 local function leave_lists(home, id)
   local lane = home == base and redis.call('HGET', base .. id, 'lane')
@@ -1852,14 +1840,10 @@ local function leave_set(home, set, id)
   if set == 'failed' then
     return leave_failed(home, id)
   end
-  if redis.call('ZREM', home .. set, id) == 0 then
-    return false
-  end
   if set == 'delayed' then
-    redis.call('ZREM', home .. 'scheduled', id)
-    redis.call('ZREM', home .. 'retrying', id)
+    return leave_delayed(home, id)
   end
-  return true
+  return redis.call('ZREM', home .. set, id) == 1
 end
 local function leave_place(home, id)
   for _, set in ipairs({ 'completed', 'waiting-children', 'delayed', 'failed', 'prioritized' }) do
@@ -1909,9 +1893,7 @@ local function remove_job(home, id, parent, mode)
   local place = leave_place(home, id)
   forget_deduplication(home, id)
   if delete_removed(home, id) then
-    local most = redis.call('HGET', home .. 'meta', 'opts.maxLenEvents') or MAX_REMOVAL_EVENTS
-    local event = { 'event', 'removed', 'jobId', id, 'prev', place }
-    redis.call('XADD', home .. 'events', 'MAXLEN', '~', most, '*', unpack(event))
+    add_event_of(home, 'removed', id, 'prev', place)
   end
 end
 function remove_children(job, mode)
@@ -1922,7 +1904,7 @@ function remove_children(job, mode)
 end
 local function delete_in_bulk(id)
   local job = base .. id
-  local home, parent = release_parent(job, redis.call('HGET', job, 'parentKey'))
+  local home, parent = detach_child(job, redis.call('HGET', job, 'parentKey'))
   if home == base then
     delete_in_bulk(parent)
   elseif home then
@@ -1968,7 +1950,7 @@ local function key_starts_at(key, rate, has_throttles)
   local ends_at = has_throttles and tonumber(redis.call('ZSCORE', base .. 'key-throttles', key))
   return ends_at and ends_at > math.max(micros() / 1000, starts_at or 0) and ends_at or starts_at
 end
-local function count_start(rate)
+local function count_key_start(rate)
   rate.due = math.max(rate.due, rate.now) + rate.interval
   local life = math.max(1, math.ceil(rate.due - rate.now))
   redis.call('SET', base .. 'key-rate:' .. rate.key, string.format('%.3f', rate.due), 'PX', life)
@@ -2088,7 +2070,7 @@ local function end_turn(turn, id, lane, obstacles)
     redis.call('ZADD', passes, next_pass, key)
   end
   if turn.rate then
-    count_start(turn.rate)
+    count_key_start(turn.rate)
     turn.starts_at = key_starts_at(key, turn.rate, false)
   end
   if turn.is_limited then
@@ -2153,7 +2135,7 @@ local function enter_lane(lane, id, priority, to_head)
 end
 `,
   'leave-lane': `--- @include lane
-local NEWEST_OF_LANE = 250
+--- @include leave-list
 local function note_left_lane(name, count)
   redis.call('HINCRBY', base .. 'turn-state', 'waiting', -count)
   if redis.call('EXISTS', lane_list(base, name), lane_priorities(base, name)) > 0 then
@@ -2170,21 +2152,40 @@ local function note_left_lane(name, count)
 end
 local function leave_lane(lane, id)
   local name = lane_name(lane)
-  if redis.call('ZREM', lane_priorities(base, name), id) == 0 then
-    local list = lane_list(base, name)
-    local newest = redis.call('LPOS', list, id, 'MAXLEN', NEWEST_OF_LANE)
-    if redis.call('LREM', list, newest and 1 or -1, id) == 0 then
-      return false
-    end
+  if redis.call('ZREM', lane_priorities(base, name), id) == 0 and not leave_list(lane_list(base, name), id) then
+    return false
   end
   note_left_lane(name, 1)
   return true
 end
 `,
-  'leave-wait': `local NEWEST = 250
-local function leave_wait(id)
-  local newest = redis.call('LPOS', base .. 'wait', id, 'MAXLEN', NEWEST)
-  return redis.call('LREM', base .. 'wait', newest and 1 or -1, id) == 1
+  'leave-list': `local NEWEST = 250
+local function leave_list(list, id)
+  local newest = redis.call('LPOS', list, id, 'MAXLEN', NEWEST)
+  return redis.call('LREM', list, newest and 1 or -1, id) == 1
+end
+`,
+  'leave-place': `--- @include delayed-set
+--- @include leave-lane
+--- @include leave-list
+--- @include delete-counted
+local function leave_ready(id)
+  if redis.call('ZREM', base .. 'prioritized', id) == 1 then
+    return 'prioritized'
+  end
+  local lane = redis.call('HGET', base .. id, 'lane')
+  if lane and leave_lane(lane, id) then
+    return 'lanes'
+  end
+  return leave_list(base .. 'wait', id) and 'wait' or nil
+end
+local function take_out(id)
+  return leave_delayed(base, id) and 'delayed' or leave_ready(id)
+end
+local function delete_waiting_task(id)
+  local place = take_out(id)
+  delete_counted(base, id)
+  return place
 end
 `,
   'limited-turns': `--- @include lane
@@ -2239,7 +2240,7 @@ local function limiters()
       if capacity then
         first, ticket = first_waiter(limiter)
       end
-      local is_behind = first and first ~= name and (ticket < pass or ticket == pass and is_before(first, name))
+      local is_behind = first and first ~= name and (ticket < pass or ticket == pass and is_after(name, first))
       if is_behind or capacity and used_of(limiter) + amount > capacity then
         refused = refused or {}
         refused[#refused + 1] = need
@@ -2319,10 +2320,10 @@ local function uncount_loss(job)
 end
 `,
   'lost-attempts': `--- @include place-again
---- @include active-tasks
+--- @include give-back
 --- @include attempt-records
 --- @include losses
---- @include note-return
+--- @include note-moved
 --- @include task-events
 local LOST_RECORD = '{"fencingToken":%s,"attempt":%d,"counted":false,"state":"RECOVER_ERR","reason":"process_lost",'
   .. '"message":"the worker was lost","worker":%s,"startedAt":%s,"endedAt":%s}'
@@ -2365,7 +2366,7 @@ local function return_lost(task, at, max)
   place_waiting(id, task.lane, 0, true)
   add_bullmq_event('waiting', id, 'prev', 'active')
   add_bullmq_event('stalled', id)
-  note_return(id)
+  note_moved(id)
   if task.events then
     add_task_event(base, id, task.events, task.event_start .. string.format(LOST_EVENT, attempt, starts))
   end
@@ -2496,7 +2497,7 @@ function rare()
   --- @include removed-tasks
   --- @include queue-limits
   --- @include unique-keys
-  --- @include waiting-place
+  --- @include enter-place
   created = {
     recall_forwarded = recall_forwarded,
     remember_forwarded = remember_forwarded,
@@ -2595,7 +2596,7 @@ local function write(task)
   end
   return task.replaced and ADDED + REPLACED or ADDED
 end
-local function attempt(step, task)
+local function try(step, task)
   local is_done, reply = pcall(step, task)
   if is_done then
     return reply
@@ -2611,12 +2612,12 @@ local function add_tasks(first, last, all)
   while at <= last do
     local n, task = #replies + 1, nil
     task, at = read_task(at)
-    local reply = attempt(decide, task)
+    local reply = try(decide, task)
     if reply then
       replies[n], is_refused = reply, is_refused or is_refusal(reply)
     else
       note_added(task)
-      tasks[n], replies[n] = task, is_all and '' or attempt(write, task)
+      tasks[n], replies[n] = task, is_all and '' or try(write, task)
     end
   end
   if is_all then
@@ -2624,7 +2625,7 @@ local function add_tasks(first, last, all)
       return replies
     end
     for n = 1, #replies do
-      replies[n] = tasks[n] and attempt(write, tasks[n]) or replies[n]
+      replies[n] = tasks[n] and try(write, tasks[n]) or replies[n]
     end
   end
   if count > 0 then
@@ -2657,8 +2658,8 @@ local function next_task(base)
   return other
 end
 `,
-  'note-return': `local has_cancel_rules
-local function note_return(id)
+  'note-moved': `local has_cancel_rules
+local function note_moved(id)
   if has_cancel_rules == nil then
     has_cancel_rules = redis.call('EXISTS', base .. 'cancel-rules') == 1
   end
@@ -2718,36 +2719,22 @@ local function is_released(letter, status)
   end
   return letter == 'e' and status ~= 'removed' or letter == 'f' and (status == 'dead' or status == 'expired')
 end
-local function write_outbox(home, id, status, result, own)
-  local job, outbox = home .. id, home .. 'outbox'
-  local lines, compensations, enqueued_at, group, compensated =
-    unpack(redis.call('HMGET', job, 'followUps', 'compensations', 'timestamp', 'group', 'compensated'))
-  own = own or ''
-  local bytes, is_unkept, head = 0, false, nil
-  local function write(entry)
-    redis.call('XADD', outbox, '*', 'e', entry)
-    bytes = bytes + #entry
+local function report_to_group(home, group, status, result, write)
+  local run = string.match(group, '^run%-%S+') or string.match(group, '^reduce%-%S+')
+  local passes_on = run and status == 'completed' and result
+  write('g ' .. group .. ' ' .. END_LETTERS[status] .. (passes_on and '\\n' .. result or ''))
+  return passes_on or run and status == 'cancelled' and redis.call('EXISTS', home .. 'cancelled-group:' .. run) == 1
+end
+local function add_chain(slot, templates, add)
+  local last = #templates
+  if last > 0 then
+    local others = last > 1 and '\\n' .. NEXT .. table.concat(templates, '\\n' .. NEXT, 1, last - 1) or ''
+    add(slot, templates[last] .. others)
   end
-  local function add(slot, template)
-    write(head .. slot .. ' ' .. template)
-  end
-  local function add_chain(slot, templates)
-    local last = table.remove(templates)
-    local others = #templates > 0 and '\\n' .. NEXT .. table.concat(templates, '\\n' .. NEXT) or ''
-    add(slot, last .. others)
-  end
-  if group then
-    local run = string.match(group, '^run%-%S+') or string.match(group, '^reduce%-%S+')
-    local passes_on = run and status == 'completed' and result
-    is_unkept = passes_on
-      or run and status == 'cancelled' and redis.call('EXISTS', home .. 'cancelled-group:' .. run) == 1
-    write('g ' .. group .. ' ' .. END_LETTERS[status] .. (passes_on and '\\n' .. result or ''))
-  end
-  if lines or compensations or own ~= '' then
-    head = 't ' .. id .. ' ' .. enqueued_at .. ' ' .. redis.call('HINCRBY', job, 'ends', 1) .. ' '
-  end
-  local kept, next_ones = {}, {}
-  for letter, identity, template in string.gmatch(lines or '', '(%a)([^{\\n]*)({[^\\n]+)') do
+end
+local function release_follow_ups(job, lines, own, status, add)
+  local kept, next_ones, number = {}, {}, 0
+  for letter, identity, template in string.gmatch(lines, '(%a)([^{\\n]*)({[^\\n]+)') do
     if letter == NEXT then
       next_ones[#next_ones + 1] = template
     else
@@ -2757,41 +2744,65 @@ local function write_outbox(home, id, status, result, own)
       end
     end
   end
-  local number = 0
   for template in string.gmatch(own, '%a([^\\n]+)') do
     number = number + 1
     add(HANDLER_SLOT .. number, template)
   end
-  if #next_ones > 0 then
-    add_chain(NEXT, next_ones)
+  add_chain(NEXT, next_ones, add)
+  if lines ~= '' and (status ~= 'dead' or #kept == 0) then
+    redis.call('HDEL', job, 'followUps')
+  elseif #next_ones > 1 then
+    redis.call('HSET', job, 'followUps', table.concat(kept, '\\n'))
   end
-  if compensations and status ~= 'completed' then
+end
+local function release_compensations(job, lines, status, add)
+  if status ~= 'completed' then
     local templates = {}
-    for template in string.gmatch(compensations, '%S+ ([^\\n]+)') do
+    for template in string.gmatch(lines, '%S+ ([^\\n]+)') do
       templates[#templates + 1] = template
     end
-    add_chain(OWN_COMPENSATION_SLOT, templates)
+    add_chain(OWN_COMPENSATION_SLOT, templates, add)
     redis.call('HSET', job, 'compensated', whole(millis()))
   end
+  redis.call('HDEL', job, 'compensations')
+end
+local function close_if_full(home, added_bytes)
+  local total = redis.call('HINCRBY', home .. 'totals', 'outboxBytes', added_bytes)
+  if total < MAX_OUTBOX_BYTES and redis.call('XLEN', home .. 'outbox') < MAX_OUTBOX_ENTRIES then
+    return
+  end
+  if redis.call('HSETNX', home .. 'meta', 'paused', CLOSED_BY_OUTBOX) == 1 then
+    redis.call('DEL', home .. 'marker')
+  end
+end
+local function write_outbox(home, id, status, result, own)
+  local job, bytes, head, is_unkept = home .. id, 0, nil, false
+  local lines, compensations, enqueued_at, group, compensated =
+    unpack(redis.call('HMGET', job, 'followUps', 'compensations', 'timestamp', 'group', 'compensated'))
+  local function write(entry)
+    redis.call('XADD', home .. 'outbox', '*', 'e', entry)
+    bytes = bytes + #entry
+  end
+  local function add(slot, template)
+    write(head .. slot .. ' ' .. template)
+  end
+  if group then
+    is_unkept = report_to_group(home, group, status, result, write)
+  end
+  if lines or compensations or own then
+    head = 't ' .. id .. ' ' .. enqueued_at .. ' ' .. redis.call('HINCRBY', job, 'ends', 1) .. ' '
+  end
+  if lines or own then
+    release_follow_ups(job, lines or '', own or '', status, add)
+  end
   if compensations then
-    redis.call('HDEL', job, 'compensations')
+    release_compensations(job, compensations, status, add)
   end
   if compensated and status == 'completed' then
     redis.call('HDEL', job, 'compensated')
   end
-  if lines and (status ~= 'dead' or #kept == 0) then
-    redis.call('HDEL', job, 'followUps')
-  elseif #next_ones > 0 then
-    redis.call('HSET', job, 'followUps', table.concat(kept, '\\n'))
-  end
-  if bytes == 0 then
-    return is_unkept
-  end
-  local total = redis.call('HINCRBY', home .. 'totals', 'outboxBytes', bytes)
-  if total >= MAX_OUTBOX_BYTES or redis.call('XLEN', outbox) >= MAX_OUTBOX_ENTRIES then
-    if redis.call('HSETNX', home .. 'meta', 'paused', CLOSED_BY_OUTBOX) == 1 then
-      redis.call('DEL', home .. 'marker')
-    end
+  if bytes > 0 then
+    close_if_full(home, bytes)
   end
   return is_unkept
 end
@@ -2814,7 +2825,7 @@ local function rare()
   if not created then
     --- @include existing-job
     --- @include deduplicate
-    created = { note_existing = note_existing, release_parents = release_parents, deduplicate = deduplicate }
+    created = { note_existing = note_existing, resume_parents = resume_parents, deduplicate = deduplicate }
   end
   return created
 end
@@ -2856,21 +2867,13 @@ local function add_job(job, is_flow)
 end
 local function end_flow()
   if created then
-    created.release_parents()
+    created.resume_parents()
   end
 end
 `,
-  'own-job': `--- @include bullmq-job
+  'own-job': `--- @include bullmq-event
+--- @include place-job
 --- @include task-charge
-local MAX_OWN_EVENTS = '10000'
-local function add_own_event(home, name, id, ...)
-  local most = redis.call('HGET', home .. 'meta', 'opts.maxLenEvents')
-  if not most then
-    most = MAX_OWN_EVENTS
-    redis.call('HSET', home .. 'meta', 'opts.maxLenEvents', most)
-  end
-  redis.call('XADD', home .. 'events', 'MAXLEN', '~', most, '*', 'event', name, 'jobId', id, ...)
-end
 local function append_given(fields, name, value)
   if value then
     fields[#fields + 1] = name
@@ -2892,10 +2895,10 @@ local function add_own_job(home, id, job)
   store_own_job(home .. id, job)
   redis.call('HINCRBY', totals, 'accepted', 1)
   redis.call('HINCRBY', totals, 'bytes', #job.data + TASK_OVERHEAD_BYTES)
-  add_own_event(home, 'added', id, 'name', job.name)
+  add_event_of(home, 'added', id, 'name', job.name)
   if job.hasChildren then
     redis.call('ZADD', home .. 'waiting-children', job.at, id)
-    add_own_event(home, 'waiting-children', id)
+    add_event_of(home, 'waiting-children', id)
   else
     place_job(home, id, {
       due = job.delay > 0 and job.at + job.delay or nil,
@@ -2949,11 +2952,39 @@ local function resume_queue()
   redis.call('XADD', base .. 'events', '*', 'event', 'resumed')
 end
 `,
-  'place-again': `--- @include waiting-place
+  'place-again': `--- @include enter-place
 local function rare()
   return { enter_place = enter_place }
 end
 --- @include place-task
+`,
+  'place-job': `--- @include time
+--- @include delayed-set
+--- @include priority-score
+local function delay_job(home, id, due, part)
+  enter_delayed(home, id, due, part)
+  redis.call('XADD', home .. 'events', '*', 'event', 'delayed', 'jobId', id, 'delay', whole(due))
+  redis.call('ZADD', home .. 'marker', whole(next_due(home)), '1')
+end
+local function may_start_job(home)
+  local paused, concurrency = unpack(redis.call('HMGET', home .. 'meta', 'paused', 'concurrency'))
+  return not paused and not (concurrency and redis.call('LLEN', home .. 'active') >= tonumber(concurrency))
+end
+local function place_job(home, id, job)
+  if job.due then
+    return delay_job(home, id, job.due, job.part)
+  end
+  if job.priority ~= 0 then
+    redis.call('ZADD', home .. 'prioritized', priority_score(job.priority, redis.call('INCR', home .. 'pc')), id)
+  else
+    redis.call(job.to_head and 'RPUSH' or 'LPUSH', home .. 'wait', id)
+  end
+  if may_start_job(home) then
+    redis.call('ZADD', home .. 'marker', '0', '0')
+  end
+  local from = job.from and { 'prev', job.from } or {}
+  redis.call('XADD', home .. 'events', '*', 'event', 'waiting', 'jobId', id, unpack(from))
+end
 `,
   'place-task': `--- @include time
 --- @include queue-meta
@@ -3057,7 +3088,6 @@ end
 `,
   'queue-limits': `--- @include next-task
 --- @include token-bucket
-local COUNT_ONLY = '-'
 local function refuse_by_count(task, max)
   if not max then
     return nil
@@ -3185,6 +3215,12 @@ local function tell_others(ending)
     report_to_parent(ending.parent, job, value, now)
   end
 end
+local function remove_unkept(ending)
+  remove_ended_task(base, ending.verdict, ending.id)
+  if ending.attempt ~= '' then
+    remember_removal(base, ending.id .. ' e' .. ending.attempt)
+  end
+end
 local function store_end(ending, set, result, attempts)
   local id, job, status, keep_count = ending.id, ending.job, ending.verdict, ending.keepCount
   if keep_count == '0' then
@@ -3214,12 +3250,6 @@ local function note_exhausted(id, attempts)
 end
 local function remove_old(ending)
   remove_ended(base, ending.verdict, ending.keptSince or '', ending.keptCount or '', REMOVED_PER_END)
-end
-local function remove_unkept(ending)
-  remove_ended_task(base, ending.verdict, ending.id)
-  if ending.attempt ~= '' then
-    remember_removal(base, ending.id .. ' e' .. ending.attempt)
-  end
 end
 `,
   'rare-functions': `local rare
@@ -3288,7 +3318,7 @@ function rare(group)
     functions = { next_due = next_due, wake_when_due = wake_when_due, note_drained = note_drained }
   else
     --- @include resent-end
-    functions = { was_stored = was_stored, was_removed = was_removed, started_before = started_before }
+    functions = { was_stored = was_stored, was_deleted = was_deleted, started_before = started_before }
   end
   created[group] = functions
   return functions
@@ -3352,10 +3382,10 @@ end
   return ready
 end
 `,
-  'remove-ended': `--- @include bullmq-job
+  'remove-ended': `--- @include place-job
 --- @include failed-set
 --- @include delete-job
-local function release_parent(job, parent)
+local function detach_child(job, parent)
   local dependencies = parent and parent .. ':dependencies'
   if not parent or redis.call('SREM', dependencies, job) == 0 or redis.call('EXISTS', dependencies) == 1 then
     return nil
@@ -3367,7 +3397,7 @@ local function release_parent(job, parent)
   return home, id
 end
 local function leave_parent(job, parent)
-  local home, id = release_parent(job, parent)
+  local home, id = detach_child(job, parent)
   if home then
     place_job(home, id, { priority = 0, to_head = true, from = 'waiting-children' })
   end
@@ -3455,7 +3485,7 @@ local function was_stored(ending)
   local may_have_ended = attempt ~= '' and (verdict == 'completed' or verdict == 'dead')
   return may_have_ended and redis.call('ZSCORE', base .. verdict, id) and redis.call('HGET', job, 'ats') == attempt
 end
-local function was_removed(ending)
+local function was_deleted(ending)
   return ending.attempt ~= '' and redis.call('ZSCORE', base .. 'recently-removed', ending.id .. ' e' .. ending.attempt)
 end
 local MOST_LOOKED_AT = 1000
@@ -3636,7 +3666,7 @@ end
   'return-ended': `--- @include failed-set
 --- @include place-again
 --- @include task-charge
---- @include note-return
+--- @include note-moved
 local function return_to_parent(job, parent, set)
   if redis.call('EXISTS', parent) == 0 then
     return
@@ -3668,7 +3698,7 @@ local function return_ended(task, set, forgotten, to_head)
   if task.parent then
     return_to_parent(job, task.parent, set)
   end
-  note_return(id)
+  note_moved(id)
 end
 `,
   run: `--- @include run-advance
@@ -4020,7 +4050,7 @@ local function end_item(stage, position, letter, value, now)
     wait_for(stage + 1, position, value)
   end
 end
-local function end_task(stage, position, letter, value, now)
+local function end_run_task(stage, position, letter, value, now)
   local name = stage .. '.' .. position
   if redis.call('SREM', tasks, name) == 0 then
     return
@@ -4275,7 +4305,7 @@ local function end_task(ending)
   local bytes, at_end = stored_bytes_of(job, ending.at_end)
   refunded = refunded + bytes
   if count_for_key(base, at_end, -1) or follow_ups then
-    is_unkept = rare('outbox').write_outbox(base, id, status, value, follow_ups or '')
+    is_unkept = rare('outbox').write_outbox(base, id, status, value, follow_ups)
     queue_meta(true)
   end
   if is_completed and not ending.fields and not ending.keepCount and not ending.keepAge then
@@ -4340,23 +4370,26 @@ end
 `,
   'task-return': `--- @include time
 --- @include delayed-set
---- @include note-return
---- @include waiting-place
+--- @include note-moved
+--- @include enter-place
 local KEEP_POSTPONED_MS = 60000
 local COUNTED = { retrying = true, retried = true }
+local function promote_task(id)
+  local job = base .. id
+  local lane, priority, waits = unpack(redis.call('HMGET', job, 'lane', 'priority', 'waits'))
+  if waits then
+    redis.call('HDEL', job, 'waits')
+  end
+  enter_place(id, lane, tonumber(priority or '0') or 0, waits and true or false)
+  redis.call('XADD', base .. 'events', '*', 'event', 'waiting', 'jobId', id, 'prev', 'delayed')
+  redis.call('HSET', job, 'delay', '0')
+end
 local function promote(ids)
   for _, set in ipairs({ 'delayed', 'scheduled', 'retrying' }) do
     redis.call('ZREM', base .. set, unpack(ids))
   end
   for _, id in ipairs(ids) do
-    local job = base .. id
-    local lane, priority, waits = unpack(redis.call('HMGET', job, 'lane', 'priority', 'waits'))
-    if waits then
-      redis.call('HDEL', job, 'waits')
-    end
-    enter_place(id, lane, tonumber(priority or '0') or 0, waits and true or false)
-    redis.call('XADD', base .. 'events', '*', 'event', 'waiting', 'jobId', id, 'prev', 'delayed')
-    redis.call('HSET', job, 'delay', '0')
+    promote_task(id)
   end
   if is_open() then
     redis.call('ZADD', base .. 'marker', '0', '0')
@@ -4433,7 +4466,7 @@ local function put_back(ending)
   else
     wait_again(ending)
   end
-  note_return(id)
+  note_moved(id)
   if survival == 'lived' then
     redis.call('HDEL', job, 'deaths', 'alone', 'diedIn')
   elseif survival == 'died' then
@@ -4542,15 +4575,7 @@ end
 end
 `,
   tickets: `--- @include blocked-lanes
-local function is_before(one, other)
-  for i = 1, math.min(#one, #other) do
-    local a, b = string.byte(one, i), string.byte(other, i)
-    if a ~= b then
-      return a < b
-    end
-  end
-  return #one < #other
-end
+--- @include is-after
 local function first_waiter(limiter)
   local capacity, first, ticket = capacity_of(limiter), nil, nil
   local needs = redis.call('ZRANGEBYLEX', base .. 'waited-needs', '[' .. limiter .. '=', '(' .. limiter .. '>')
@@ -4558,7 +4583,7 @@ local function first_waiter(limiter)
     if not capacity or tonumber(string.match(need, '%d+$')) <= capacity then
       local lane, score = unpack(redis.call('ZRANGE', base .. 'need-waiters:' .. need, 0, 0, 'WITHSCORES'))
       local at = tonumber(score)
-      if lane and (not first or at < ticket or at == ticket and is_before(lane, first)) then
+      if lane and (not first or at < ticket or at == ticket and is_after(first, lane)) then
         first, ticket = lane, at
       end
     end
@@ -4635,7 +4660,7 @@ local function stored_bucket(tokens, now)
   return string.format('%.9f %.3f', tokens, now)
 end
 `,
-  turns: `--- @include active-tasks
+  turns: `--- @include give-back
 --- @include leave-lane
 --- @include forget-turns
 local MAX_LANES = 32
@@ -4735,7 +4760,7 @@ end
   'unique-keys': `--- @include time
 --- @include key-owner
 --- @include matching-rule
---- @include waiting-task
+--- @include leave-place
 local NAMED_SETS = { 'scheduled', 'retrying', 'completed', 'dead', 'cancelled', 'expired' }
 local function is_running(id)
   return redis.call('EXISTS', base .. id .. ':lock') == 1
@@ -4775,10 +4800,7 @@ local function postpone(id, wanted)
   if moved <= 0 or wanted.max_delay > 0 and delay >= wanted.max_delay then
     return false
   end
-  for _, set in ipairs({ 'delayed', 'scheduled' }) do
-    redis.call('ZADD', base .. set, whole(wanted.starts_at * DELAYED_STEP), id)
-  end
-  redis.call('XADD', base .. 'events', '*', 'event', 'delayed', 'jobId', id, 'delay', whole(wanted.starts_at))
+  change_due(base, id, wanted.starts_at, 'scheduled')
   local changed = cjson.decode(options)
   changed.delay = delay
   redis.call('HSET', base .. id, 'delay', whole(delay), 'opts', cjson.encode(changed))
@@ -4843,51 +4865,6 @@ local function delete_replaced(task)
   redis.call('ZREM', base .. 'expiries', id)
   redis.call('XADD', base .. 'events', '*', 'event', 'removed', 'jobId', id, 'prev', place or 'unknown')
   stored_bytes = nil
-end
-`,
-  'waiting-place': `--- @include lanes
---- @include priority-score
-local function enter_place(id, lane, priority, to_head)
-  if lane then
-    return enter_lane(lane, id, priority, to_head)
-  end
-  if priority > 0 then
-    local order = to_head and 0 or redis.call('INCR', base .. 'pc')
-    redis.call('ZADD', base .. 'prioritized', priority_score(priority, order), id)
-  else
-    redis.call(to_head and 'RPUSH' or 'LPUSH', base .. 'wait', id)
-  end
-  return true
-end
-`,
-  'waiting-task': `--- @include leave-lane
---- @include leave-wait
---- @include delete-counted
-local function leave_delayed(id)
-  if redis.call('ZREM', base .. 'delayed', id) == 0 then
-    return false
-  end
-  redis.call('ZREM', base .. 'scheduled', id)
-  redis.call('ZREM', base .. 'retrying', id)
-  return true
-end
-local function leave_ready(id)
-  if redis.call('ZREM', base .. 'prioritized', id) == 1 then
-    return 'prioritized'
-  end
-  local lane = redis.call('HGET', base .. id, 'lane')
-  if lane and leave_lane(lane, id) then
-    return 'lanes'
-  end
-  return leave_wait(id) and 'wait' or nil
-end
-local function take_out(id)
-  return leave_delayed(id) and 'delayed' or leave_ready(id)
-end
-local function delete_waiting_task(id)
-  local place = take_out(id)
-  delete_counted(base, id)
-  return place
 end
 `,
 } as const
@@ -5134,7 +5111,7 @@ if is_deposed(leader, fencing) then
 end
 open_rules(decode_json(rulesText))
 local next_from, next_before = scan(tonumber(limit))
-note_drained()
+note_drained_by_ends()
 local page = { tostring(next_from), next_before, matched, ended }
 if #ended > 0 then
   store_reply(endReply, request, page, REPLY_KEPT_MS)
@@ -5161,7 +5138,7 @@ local waitingChildren, cancelling, cancelReply = KEYS[5], KEYS[6], KEYS[7]
 local base, id, now, stoppable, reason, record = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
 local channel, by, request, repeats = ARGV[7], ARGV[8], ARGV[9], ARGV[10]
 --- @include stored-reply
---- @include waiting-task
+--- @include leave-place
 --- @include end-without-run
 local CANCEL_REPLY_KEPT_MS = 60000
 local function without_request(answer)
@@ -5176,13 +5153,13 @@ local function end_waiting()
   if redis.call('EXISTS', lock) == 1 or redis.call('ZSCORE', waitingChildren, id) then
     return false
   end
-  local task = read_task(id)
+  local task = read_waiting_task(id)
   local place = take_out(id)
   if not place then
     return false
   end
-  end_task(task, place, 'cancelled', { at = now, reason = reason, record = record })
-  note_drained()
+  end_waiting_task(task, place, 'cancelled', { at = now, reason = reason, record = record })
+  note_drained_by_ends()
   return true
 end
 local earlier = stored_reply(cancelReply, request)
@@ -7229,7 +7206,7 @@ local expiries, wait, leader, endReply = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local base, now, limit, reason, record, fencing, request = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6], ARGV[7]
 --- @include fence
 --- @include stored-reply
---- @include waiting-task
+--- @include leave-place
 --- @include end-without-run
 local NEAR = 1000
 local MAX_PASSED = 200000
@@ -7237,10 +7214,10 @@ local passed = 0
 local function expire(id, list)
   local is_near = redis.call('LPOS', list, id, 'RANK', -1, 'MAXLEN', NEAR)
   local length = is_near and 0 or redis.call('LLEN', list)
-  local task, place = read_task(id), take_out(id)
+  local task, place = read_waiting_task(id), take_out(id)
   if place then
     passed = passed + ((place == 'wait' or place == 'lanes') and length or 0)
-    end_task(task, place, 'expired', { at = now, reason = reason, record = record })
+    end_waiting_task(task, place, 'expired', { at = now, reason = reason, record = record })
   end
   return place
 end
@@ -7270,7 +7247,7 @@ for i = 1, #due, 2 do
     redis.call('HSET', base .. id, 'expiresAt', time)
   end
 end
-note_drained()
+note_drained_by_ends()
 if #reply > 1 then
   store_reply(endReply, request, reply, REPLY_KEPT_MS)
 end
@@ -8364,7 +8341,7 @@ if run.incarnation ~= incarnation then
 end
 local now = millis()
 for i = 4, #ARGV, 4 do
-  end_task(tonumber(ARGV[i]), ARGV[i + 1], ARGV[i + 2], ARGV[i + 3], now)
+  end_run_task(tonumber(ARGV[i]), ARGV[i + 1], ARGV[i + 2], ARGV[i + 3], now)
 end
 return reply(now)
 `,
@@ -8808,7 +8785,7 @@ local base, scheduler, time, settings = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 local data, template, options = ARGV[5], ARGV[6], ARGV[7]
 --- @include time
 --- @include job-removal
---- @include waiting-task
+--- @include leave-place
 --- @include scheduler
 local MAX_TIMES = 33
 local STORED = { 'tz', 'limit', 'pattern', 'startDate', 'endDate', 'every', 'offset' }
@@ -8941,7 +8918,6 @@ export const changeDelayScript = luaScript<'job', 'base' | 'id' | 'delay', numbe
 local job = KEYS[1]
 local base, id, delay = ARGV[1], ARGV[2], ARGV[3]
 --- @include place-again
---- @include waiting-task
 local function part_of()
   if redis.call('ZSCORE', base .. 'scheduled', id) then
     return 'scheduled'
@@ -8953,7 +8929,7 @@ if redis.call('EXISTS', job) == 0 then
   return -1
 end
 local part = part_of()
-if not leave_delayed(id) then
+if not leave_delayed(base, id) then
   return -3
 end
 local due = millis() + math.max(0, delay)
@@ -8967,7 +8943,8 @@ return 0
 
 /**
  * Changes the priority of a task, in place of BullMQ's `changePriority`. If the task is waiting and not delayed, it moves behind the others
- * of that priority or, with `lifo`, before them.
+ * of that priority or, with `lifo`, before them. The priority of a delayed task applies when it is due, and that of a running one when it
+ * returns.
  */
 export const changePriorityScript = luaScript<'job', 'base' | 'id' | 'priority' | 'lifo', number>({
   name: 'change-priority',
@@ -8978,7 +8955,7 @@ export const changePriorityScript = luaScript<'job', 'base' | 'id' | 'priority' 
 local job = KEYS[1]
 local base, id, priority, lifo = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 --- @include place-again
---- @include waiting-task
+--- @include leave-place
 if redis.call('EXISTS', job) == 0 then
   return -1
 end
@@ -9443,8 +9420,8 @@ export const promoteTaskScript = luaScript<'job', 'base' | 'id', number>({
 local job = KEYS[1]
 local base, id = ARGV[1], ARGV[2]
 --- @include place-again
---- @include waiting-task
-if not leave_delayed(id) then
+--- @include leave-place
+if not leave_delayed(base, id) then
   return -3
 end
 local lane, priority, keeps_turn = unpack(redis.call('HMGET', job, 'lane', 'priority', 'waits'))
@@ -9740,10 +9717,10 @@ export const returnJobsScript = luaScript<'set', 'base' | 'state' | 'count' | 'l
 local set = KEYS[1]
 local base, state, count, latest = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 --- @include return-ended
---- @include waiting-task
+--- @include leave-place
 local PAGE = 1000
 local function start_delayed(task, keeps_turn)
-  leave_delayed(task.id)
+  leave_delayed(base, task.id)
   if keeps_turn then
     redis.call('HDEL', base .. task.id, 'waits')
   end
@@ -9816,7 +9793,7 @@ if every then
 end
 local id = planned_id(scheduler, planned)
 if redis.call('EXISTS', base .. id) == 1 then
-  add_own_event(base, 'duplicated', id)
+  add_event_of(base, 'duplicated', id)
   return false
 end
 redis.call('ZADD', schedulers, whole(planned), scheduler)
@@ -9838,7 +9815,7 @@ export const waitForChildrenScript = luaScript<'job', 'base' | 'id' | 'token' | 
 local job = KEYS[1]
 local base, id, token, child = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 --- @include time
---- @include active-tasks
+--- @include give-back
 local function has_child()
   local dependencies = job .. ':dependencies'
   if child == '' then

@@ -28,7 +28,7 @@ const END_AND_START = [
   'includes/end/task-end',
   'includes/end/task-return',
   'includes/start/task-start',
-  'includes/add/waiting-place',
+  'includes/place/enter-place',
 ].map((name) => `store/lua/${name}.lua`)
 
 /** Scripts that Bullpen's own replace. The others matter only if they add, move or delete jobs. */
@@ -55,7 +55,7 @@ const BY_SCRIPT: Readonly<Record<string, readonly string[]>> = {
     ...END_AND_START,
     'internals/status/places.ts',
     'processor.ts',
-    'store/lua/includes/end/delayed-set.lua',
+    'store/lua/includes/place/delayed-set.lua',
   ],
   moveJobFromActiveToWait: [...END_AND_START, 'processor.ts'],
   moveStalledJobsToWait: [

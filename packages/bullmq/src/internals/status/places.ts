@@ -5,11 +5,12 @@
 //
 // 1. Give it a key in ../../keys.ts and an entry here, with the status `waiting` and `waits`. Its tasks are then counted and listed.
 // 2. Name it in the scripts that read several places in one step, which places.test.ts lists, and take its tasks out in
-//    ../../store/lua/includes/cancel/waiting-task.lua, so that they are cancelled and expired.
-// 3. Fill it where tasks are placed (../../store/lua/includes/add/waiting-place.lua), and empty it where a task is fetched
-//    (../../store/lua/includes/start/next-task.lua). A task must be in exactly one place when the script ends.
+//    ../../store/lua/includes/place/leave-place.lua, so that they are cancelled and expired.
+// 3. Fill it where tasks are placed (../../store/lua/includes/place/enter-place.lua), and empty it where a task is fetched
+//    (../../store/lua/includes/start/task-start.lua, and next-task.lua beside it, which looks ahead). A task must be in exactly one place
+//    when the script ends.
 // 4. Give it a position in the order in which a cancel by filter looks for tasks (../../cancel/bulk-canceller.ts). A task that moves
-//    during the scan must move on to a place that is visited later.
+//    during the scan must move on to a place that is visited later, or be noted (../../store/lua/includes/cancel/note-moved.lua).
 // 5. Add an event with the task's id to the event stream whenever a task moves there, or to another position in a sorted set. A
 //    recount follows these events (bytes-recount.ts).
 import type { TaskStatus } from '@bullpen/contract'

@@ -3,7 +3,7 @@
 //
 // BullMQ has one set for each of these two groups. Bullpen divides each set into parts, which are sorted sets with the same scores, so that
 // counting reads a set's size and listing reads a range. Every script that moves a task also moves it between the parts
-// (../../store/lua/includes/end/delayed-set.lua, ../../store/lua/includes/end/failed-set.lua).
+// (../../store/lua/includes/place/delayed-set.lua, ../../store/lua/includes/place/failed-set.lua).
 //
 // The conservation law: accepted = the tasks in all statuses + removed. Only these two counters are kept, together with the number
 // of ended tasks that have returned to their queue, and the number of bytes that the unfinished tasks take

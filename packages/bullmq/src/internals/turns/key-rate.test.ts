@@ -176,7 +176,7 @@ for i = 2, #ARGV do
   local starts_at = key_starts_at('a', rate, false)
   local may_start = not starts_at
   if may_start then
-    count_start(rate)
+    count_key_start(rate)
     starts_at = key_starts_at('a', rate, false)
   end
   found[#found + 1] = cjson.encode({ may_start, starts_at or 0, stored })

@@ -95,7 +95,7 @@ export const BULLMQ_ROWS = {
   },
   id: {
     type: 'string',
-    holds: "the last number that BullMQ has given to a job that a team's own Queue has added without an id",
+    holds: "how many jobs a team's own Queue has added; a job without an id gets this number",
     owner: 'queue',
     ends: 'kept; a number',
   },
@@ -103,7 +103,7 @@ export const BULLMQ_ROWS = {
     type: 'string',
     holds: 'the counter that orders tasks of one priority',
     owner: 'queue',
-    ends: 'kept; a number',
+    ends: 'deleted when a worker finds no task with a priority',
   },
   stalledCheck: {
     type: 'string',

@@ -258,7 +258,7 @@ export const BULLPEN_ROWS = {
     type: 'stream',
     holds: 'the follow-up tasks that the ends of tasks have released and that have not been enqueued',
     owner: 'queue',
-    ends: 'an entry is deleted when its task is enqueued; at 10,000 entries, workers stop fetching tasks',
+    ends: 'an entry is deleted when its task is enqueued; at 10,000 entries or 32 MiB, workers stop fetching tasks',
   },
   cancelledGroup: {
     type: 'string',
@@ -343,7 +343,7 @@ export const BULLPEN_ROWS = {
     type: 'hash',
     holds: 'the pending cancels of running tasks',
     owner: 'queue',
-    ends: 'a field is deleted at the end of its task',
+    ends: 'the leader deletes a field when its task has ended',
     entryOwned: taskExists,
     entriesLeftToLeader: true,
   },

@@ -11,14 +11,14 @@
 -- ARGV[6]  template    the options of its jobs, as JSON
 -- ARGV[7]  options     those of the next job
 --
--- Returns `[id: string, delayMs: number] | number`: the next job, or BullMQ's code if another job has its id: -10, or -11 if a scheduler with
--- an interval finds no free time. By then, nothing was written.
+-- Returns `[id: string, delayMs: number] | number`: the next job, or BullMQ's code if another job has its id: -10, or -11 if a
+-- scheduler with an interval finds no free time. By then, nothing was written.
 local schedulers = KEYS[1]
 local base, scheduler, time, settings = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 local data, template, options = ARGV[5], ARGV[6], ARGV[7]
 --- @include time
 --- @include job-removal
---- @include waiting-task
+--- @include leave-place
 --- @include scheduler
 
 -- At how many times a scheduler with an interval looks for one whose id is free.

@@ -10,9 +10,8 @@
 local job = KEYS[1]
 local base, id, delay = ARGV[1], ARGV[2], ARGV[3]
 --- @include place-again
---- @include waiting-task
 
--- A Queue that is not attached has added the task to neither set.
+-- Returns the set of the task's status. A Queue that is not attached has added the task to neither of them.
 local function part_of()
   if redis.call('ZSCORE', base .. 'scheduled', id) then
     return 'scheduled'
@@ -25,7 +24,7 @@ if redis.call('EXISTS', job) == 0 then
   return -1
 end
 local part = part_of()
-if not leave_delayed(id) then
+if not leave_delayed(base, id) then
   return -3
 end
 local due = millis() + math.max(0, delay)

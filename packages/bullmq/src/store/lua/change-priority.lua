@@ -1,6 +1,7 @@
 #!lua flags=allow-oom
 -- Changes the priority of a task, in place of BullMQ's `changePriority`. If the task is waiting and not delayed, it moves behind the others
--- of that priority or, with `lifo`, before them.
+-- of that priority or, with `lifo`, before them. The priority of a delayed task applies when it is due, and that of a running one when it
+-- returns.
 --
 -- KEYS[1]  job       the task
 -- ARGV[1]  base      the prefix of the queue's keys
@@ -12,7 +13,7 @@
 local job = KEYS[1]
 local base, id, priority, lifo = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 --- @include place-again
---- @include waiting-task
+--- @include leave-place
 
 if redis.call('EXISTS', job) == 0 then
   return -1

@@ -10,9 +10,9 @@
 local job = KEYS[1]
 local base, id = ARGV[1], ARGV[2]
 --- @include place-again
---- @include waiting-task
+--- @include leave-place
 
-if not leave_delayed(id) then
+if not leave_delayed(base, id) then
   return -3
 end
 local lane, priority, keeps_turn = unpack(redis.call('HMGET', job, 'lane', 'priority', 'waits'))

@@ -4,8 +4,8 @@
 -- KEYS[1]  job     the child
 -- ARGV[1]  parent  the key of the parent
 --
--- Returns `number`: 0; 1 if the parent does not wait for the child; or BullMQ's code if one of them does not exist: -1 for the child, and -5
--- for the parent.
+-- Returns `number`: 0; 1 if the parent does not wait for the child; or BullMQ's code if one of them does not exist: -1 for the child,
+-- and -5 for the parent.
 local job = KEYS[1]
 local parent = ARGV[1]
 --- @include remove-ended

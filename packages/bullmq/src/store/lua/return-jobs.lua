@@ -13,13 +13,13 @@
 local set = KEYS[1]
 local base, state, count, latest = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 --- @include return-ended
---- @include waiting-task
+--- @include leave-place
 
 -- How many jobs are read, and written, at once.
 local PAGE = 1000
 
 local function start_delayed(task, keeps_turn)
-  leave_delayed(task.id)
+  leave_delayed(base, task.id)
   if keeps_turn then
     redis.call('HDEL', base .. task.id, 'waits')
   end

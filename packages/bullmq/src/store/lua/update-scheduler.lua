@@ -28,7 +28,7 @@ if every then
 end
 local id = planned_id(scheduler, planned)
 if redis.call('EXISTS', base .. id) == 1 then
-  add_own_event(base, 'duplicated', id)
+  add_event_of(base, 'duplicated', id)
   return false
 end
 redis.call('ZADD', schedulers, whole(planned), scheduler)

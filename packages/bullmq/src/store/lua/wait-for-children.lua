@@ -12,7 +12,7 @@
 local job = KEYS[1]
 local base, id, token, child = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 --- @include time
---- @include active-tasks
+--- @include give-back
 
 local function has_child()
   local dependencies = job .. ':dependencies'

@@ -1,19 +1,21 @@
--- What changes a group. A group's outbox is a stream of texts (outbox/outbox-entry.ts). What follows from an end or a cancellation of the
--- group is counted as `owed` until it is delivered. The process that reports a member's end keeps the report until nothing is owed, so
--- that the work is done even if that process dies.
+-- Changes a group: its members end, it is sealed (it gets no further members) or cancelled, and it ends when it is sealed and all of its
+-- members have ended. A group's outbox is a stream of texts (outbox/outbox-entry.ts). What follows from an end or a cancellation of the
+-- group is counted as `owed` until it is delivered. The process that reports a member's end keeps the report until nothing is owed, so that
+-- the work is done even if that process dies.
 --
 -- Expects the group's keys as the locals `meta`, `members`, `queues`, `requests` and `outbox`, and the locals `id` and `channel`.
 --
--- end_member(member, letter)  records the first end of a member, which must exist. Returns false if it has ended before. The group must
---                             not have ended. Takes constant time, regardless of the number of members
+-- end_member(member, letter)     records the first end of a member, which must exist. Returns false if it has ended before. The group must
+--                                not have ended. Takes constant time, regardless of the number of members
 -- cancel_group(now, reason, by)  seals and cancels the group, unless it has been cancelled or has ended
--- seal_group(now)             seals the group if it is open
--- end_if_complete(now)        ends the group if it is sealed and all its members have ended. Returns the result if this call has ended
---                             the group, and otherwise nil. Called after each change
--- write_entry(text)           adds an entry to the group's outbox
+-- seal_group(now)                seals the group if it is open
+-- end_if_complete(now)           ends the group if it is sealed and all of its members have ended. Returns the result if this call has
+--                                ended the group, and otherwise nil. A script calls it after its changes
+-- write_entry(text)              adds an entry to the group's outbox
 --
--- All times are in ms since 1970. The letters of a member's end are those of END_LETTERS (groups/end-letters.ts), and those of follow-ups are
--- s (success), f (failure) and e (any end). engine/src/groups/group-state.ts makes the same decisions in memory; a model test compares both.
+-- All times are in ms since 1970. The letters of a member's end are those of END_LETTERS (groups/end-letters.ts), and those of follow-ups
+-- are s (success), f (failure) and e (any end). engine/src/groups/group-state.ts makes the same decisions in memory; a model test compares
+-- both.
 --- @include time
 
 local CODES = { c = 1, d = 2, x = 3, e = 4, r = 5 }

@@ -1,5 +1,5 @@
--- passed_in_list(list, last, passed) returns how many tasks there are from the right end of a list up to and including the task `last`.
--- There were `passed` before. Returns 0 if the task is '' or has left the list.
+-- passed_in_list(list, last, passed) returns how many tasks there are from the right end of a list up to and including the task `last`,
+-- or 0 if the task is '' or has left the list. `passed` is how many there were at an earlier look: the task is usually still there.
 local function passed_in_list(list, last, passed)
   if last == '' then
     return 0

@@ -1,5 +1,8 @@
 -- Remembers, for at least a day, which entries of outboxes have been delivered to this queue.
 --
+-- recall_forwarded(task)    returns the reply if the task's entry has been delivered
+-- remember_forwarded(task)  remembers the task's entry
+--
 -- A forwarder adds a follow-up to its target and then deletes the entry, in two scripts, because the two queues may be on different
 -- shards. If it dies in between, or a reply is lost, the entry is delivered again. The follow-up's id is derived from the entry, but the
 -- task may have run and been removed by then, so the hash of the task is not enough.
@@ -10,13 +13,14 @@
 -- the digits that select the set are parts of a digest of the entry, so two entries have the same record with a probability of 1 in 10^9
 -- among ten million.
 --
--- When a set has 512 records, so have almost all others of the period. What follows is therefore divided over 16 times as many sets. The
+-- When a set has 512 records, so have almost all others of the period. Later records are therefore divided over 16 times as many sets. The
 -- field `forwardedDigits` of the queue's totals has, for each period of the last day in which this has happened, and for each period after
 -- such a one, the numbers of hexadecimal digits that have selected sets: ` 82900:34 82901:4`. A record is looked for in the set of each of
 -- these numbers. A period begins with the last number of the one before, or with one digit less if the sets of that period have so few
 -- records that fewer sets suffice. Every other period has 3 digits.
 --
--- The task's field `forwarded` is the number and MAX_DIGITS hexadecimal digits, separated by a blank.
+-- The task's field `forwarded` is the number and MAX_DIGITS hexadecimal digits, separated by a blank. `base` is the prefix of the keys
+-- of the target queue.
 --- @include time
 
 local PERIOD_S, EARLIER_PERIODS = 21600, 4
@@ -40,7 +44,6 @@ local function read_periods(task)
   return number, bucket, noted, math.floor(millis() / 1000 / PERIOD_S)
 end
 
--- Returns the reply if the task's entry has been delivered.
 local function recall_forwarded(task)
   local number, bucket, noted, now = read_periods(task)
   for period = now, now - EARLIER_PERIODS, -1 do

@@ -1,5 +1,11 @@
 -- Remembers what the calls with an idempotency key have done.
 --
+-- recall_call(task)                            returns the reply if an earlier call has used the key, or if there is no room for a
+--                                              record of this one. Must be called before the others
+-- remember_call(task)                          stores that this call has stored its task
+-- remember_other(task, action, other, status)  stores that this call has found the task `other` with its unique key. `status` is '' if that
+--                                              task has been deleted
+--
 -- A record must outlive its task and then expire without being deleted. If each record had its own Redis key, that key and its expiry
 -- would take more memory than the record. Records are therefore fields of hashes, and each hash expires as a whole. Time is divided into
 -- periods, each half as long as a record's lifetime. Each period has 4,096 hashes, so that every hash is small enough for Redis to free
@@ -9,10 +15,10 @@
 -- Measured: a record takes 92 bytes if its period has 30,000 records, and 83 bytes if its period has 100,000. In a period with few
 -- records, each record has a hash to itself and takes 257 bytes. Freeing a hash of 500 records takes less than 0.2 ms.
 --
--- The parts of the task's field `idempotency` stand at fixed positions: whether there is room for a record ('1' or '0'); the lifetime in
--- seconds, a colon, the bucket and a colon, which belong to a hash's key; the key; and the record of a call that creates a task. That record
--- is a digest of the request, what the call did, the status of the task, when it was expected to start (in seconds, base 36, or zeros), and
--- the end of the task's id.
+-- The parts of the task's field `idempotency` stand at fixed positions: whether there is room for a record ('1' or '0'); the lifetime
+-- in seconds, a colon, the bucket and a colon, which belong to a hash's key; the key; and the record of a call that creates a task.
+-- That record is a digest of the request, what the call did, the status of the task, when it was expected to start (in seconds, base
+-- 36, or zeros), and the end of the task's id.
 local PERIODS = 2
 -- A number is used again when the hashes with that number have expired: one period after a look-up last reads them.
 local PERIOD_NUMBERS = '0123'
@@ -32,7 +38,6 @@ local STATUS_CODES = {
 }
 local DELETED = '-'
 
--- Returns the reply if an earlier call has used the key, or if there is no room for the record of this one.
 local function recall_call(task)
   local field = task.idempotency
   local hash = base .. 'idempotency:' .. string.sub(field, LIFE_AT, HASH_END)
@@ -64,7 +69,6 @@ local function store_record(task, record)
   end
 end
 
--- Remembers that the call has stored its task.
 local function remember_call(task)
   local record = task.record
   if task.replaced then
@@ -73,7 +77,6 @@ local function remember_call(task)
   store_record(task, record)
 end
 
--- Remembers that the call has found another task with the unique key. `status` is '' if that task has been deleted.
 local function remember_other(task, action, other, status)
   local start = action == 'existing' and UNKNOWN_START or string.sub(task.record, START_AT, START_END)
   local code = ACTION_CODES[action] .. (STATUS_CODES[status] or DELETED)

@@ -1,19 +1,28 @@
 -- Reads a new task from ARGV, and writes its hash.
 --
--- The arguments of a task are its id, its name, its stored data, its options (JSON), when it was enqueued (ms since 1970), a token of its
--- caller or '', the queue's limits (queue-limits.lua), how many of its events the queue keeps or '', the event of its enqueue, and how
--- many further fields it has, each of which is a name and a value. Most tasks have none of them:
+-- read_task(at)     returns the task whose arguments begin at this position, and the position after its last one
+-- bytes_of(task)    how many bytes of the queue's limit the task takes until its end (task-charge.lua)
+-- store_hash(task)  writes the task's hash
 --
---   delay      in ms                                 idempotency  see idempotency.lua
---   priority   from 1                                unique       see unique-keys.lua
---   expiresAt  when it expires, in ms since 1970     apiKey       see queue-limits.lua
---   tags       a JSON array                          followUps    what its end enqueues (outbox.lua)
---   lane       see lanes.lua                         group        the id of a group or run, and which of its tasks this is
---   mayExist   an earlier call may have stored it    forwarded    see forwarded.lua
+-- The arguments of a task are its id, its name, its stored data, its options (JSON), when it was enqueued (ms since 1970), a token of
+-- its caller or '', the queue's limits (queue-limits.lua) or '', how many events of tasks the queue keeps or '', the event of its
+-- enqueue, and how many further fields it has, each of which is a name and a value. Most tasks have none of these fields:
+--
+--   delay        in ms
+--   priority     from 1
+--   expiresAt    when it expires, in ms since 1970
+--   tags         a JSON array
+--   lane         see lanes.lua
+--   mayExist     an earlier call may have stored it
+--   idempotency  see idempotency.lua
+--   unique       see unique-keys.lua
+--   apiKey       see queue-limits.lua
+--   followUps    what its end enqueues (outbox.lua)
+--   group        the id of a group or run, and which of its tasks this is
+--   forwarded    see forwarded.lua
 local FIELDS = 10
 local TASK_OVERHEAD_BYTES = 512
 
--- Returns the task whose arguments begin at this position, and the position after its last one.
 local function read_task(at)
   local task = {
     id = ARGV[at],
@@ -34,7 +43,6 @@ local function read_task(at)
   return task, last
 end
 
--- Until its end, the task takes this many bytes of the queue's limit (task-charge.lua).
 local function bytes_of(task)
   return #task.data + #(task.followUps or '') + TASK_OVERHEAD_BYTES
 end

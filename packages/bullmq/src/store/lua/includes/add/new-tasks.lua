@@ -1,24 +1,32 @@
--- Adds tasks to a queue: decides on each, and then writes it. `base` is the prefix of the queue's keys.
+-- add_tasks(first, last, all) adds the tasks whose arguments (new-task.lua) follow, from the position `first` to the position `last`.
+-- With `all`, either all of them are added or none. A further argument says that the script may have run before. Returns the reply for
+-- each task. `base` is the prefix of the queue's keys.
 --
--- Whatever may refuse a task is checked before the first of its writes, so that a task that is refused changes nothing.
+-- Whatever may refuse a task is checked before the first of its writes, so that a task that is refused changes nothing. A task is
+-- refused or recognised in this order: by an earlier delivery from an outbox, by its idempotency key, because it exists or was deleted,
+-- by its group, by its unique key, and by the limits of the queue. The reply is
 --
--- The reply for a task is a number if it is stored: ADDED, with REPLACED if it took the place of another task, or 0 if another call has
--- stored it. It is a text if an earlier call has used the idempotency key, and a list if the task is refused or another has its unique key.
--- After an error, for example because a key has the wrong type, it is a list of 'error' and the message, and the other tasks are added.
+--   ADDED, also plus REPLACED   if this call has stored the task, now or in an earlier run, in place of another one if REPLACED
+--   0, also plus REPLACED       if another call has stored the task
+--   a text                      if an earlier call has used the idempotency key: what that call did, or 'reused' if its request was another
+--   a list                      if the task is refused, or if another task has its unique key (unique-keys.lua)
+--   { 'error', message }        after an error, for example because a key has the wrong type. The other tasks are added
+--   ''                          if the task is not added because another one of all tasks is refused
 --- @include time
 --- @include error-text
 --- @include new-task
 
 local ADDED, REPLACED = 1, 2
 
--- The tasks so far: those that are added, or, before the first of all is written, those that will be.
+-- How many tasks have been accepted so far, and their bytes. They are written at once or, if all are added or none, after the last
+-- decision.
 local count, bytes = 0, 0
 local is_all, is_repeat, stored_bytes = false, false, nil
 
 local rare, created
 --- @include place-task
 
--- Returns the functions that few tasks need, and creates them first: creating them takes longer than adding a plain task.
+-- Returns the functions that few tasks need, and creates them on the first call: creating them takes longer than adding a plain task.
 function rare()
   if created then
     return created
@@ -28,7 +36,7 @@ function rare()
   --- @include removed-tasks
   --- @include queue-limits
   --- @include unique-keys
-  --- @include waiting-place
+  --- @include enter-place
   created = {
     recall_forwarded = recall_forwarded,
     remember_forwarded = remember_forwarded,
@@ -140,8 +148,8 @@ local function write(task)
   return task.replaced and ADDED + REPLACED or ADDED
 end
 
--- Returns what `step` returns for the task. An error must not keep the tasks before it from the place where they wait.
-local function attempt(step, task)
+-- Returns what `step` returns for the task. An error must not prevent write_waiting, without which earlier tasks would be in no place.
+local function try(step, task)
   local is_done, reply = pcall(step, task)
   if is_done then
     return reply
@@ -154,19 +162,18 @@ local function is_refusal(reply)
   return reply == 'reused' or type(reply) == 'table'
 end
 
--- Adds the tasks whose arguments follow, from the position `first` to the position `last`. With `all`, either all of them are added or none.
 local function add_tasks(first, last, all)
   is_all, is_repeat = all, #ARGV > last
   local replies, tasks, is_refused, at = {}, {}, false, first
   while at <= last do
     local n, task = #replies + 1, nil
     task, at = read_task(at)
-    local reply = attempt(decide, task)
+    local reply = try(decide, task)
     if reply then
       replies[n], is_refused = reply, is_refused or is_refusal(reply)
     else
       note_added(task)
-      tasks[n], replies[n] = task, is_all and '' or attempt(write, task)
+      tasks[n], replies[n] = task, is_all and '' or try(write, task)
     end
   end
   if is_all then
@@ -174,7 +181,7 @@ local function add_tasks(first, last, all)
       return replies
     end
     for n = 1, #replies do
-      replies[n] = tasks[n] and attempt(write, tasks[n]) or replies[n]
+      replies[n] = tasks[n] and try(write, tasks[n]) or replies[n]
     end
   end
   if count > 0 then

@@ -1,14 +1,15 @@
 -- Checks the limits of a queue, and of an API key in it, so that concurrent producers cannot exceed them together. Each check takes
 -- constant time.
 --
--- A task's field `limits` is '', how many bytes the queue's unfinished tasks may take, or three numbers: how many of its tasks may wait,
--- these bytes, and how long the oldest of them may have waited, in ms. Each may be missing.
--- Its field `apiKey` is a name, how many unfinished tasks it may have in the queue (COUNT_ONLY if they are only counted), and how many
--- tasks it may enqueue (in ms).
+-- A task's argument `limits` is '', how many bytes the queue's unfinished tasks may take, or three numbers: how many of its tasks may wait,
+-- these bytes, and how long the oldest of them may have waited, in ms. Each may be missing. Its field `apiKey` has the name of the key, how
+-- many unfinished tasks the key may have in the queue ('-' if they are only counted, '' if they are not), and how many tasks the key may
+-- enqueue in how many ms.
+--
+-- The tables and counters of new-tasks.lua and place-task.lua say which tasks this script has accepted but not yet written, or not yet put
+-- into `wait`: these count as well.
 --- @include next-task
 --- @include token-bucket
-
-local COUNT_ONLY = '-'
 
 -- The delayed set has both scheduled and retrying tasks. A task that the new one replaces is not counted.
 local function refuse_by_count(task, max)

@@ -4,12 +4,17 @@
 -- task's queue timeout has passed. Such a task will not start, and a task that is enqueued after a cancellation must not be lost with the
 -- cancelled task. (Until all workers know of the cancellation, which its caller waits for, a worker may still start the covered task.)
 --
--- The task's field `unique` has the span of the key (key-owner.lua; a number is how long the key lasts, in ms), what to do about a conflict
--- (its first letter, but `x` to extend), when the task could start (ms since 1970), its longest delay in ms or 0, and the key.
+-- The task's field `unique` has the span of the key (key-owner.lua; a number is how long the key lasts, in ms), what to do about a
+-- conflict (`k` to keep the other task, `r` to replace it, `x` to extend its delay, `e` for an error), when the task could start (ms
+-- since 1970), its longest delay in ms or 0, and the key.
+--
+-- resolve_conflict(task)  must be called before the task is written. Returns the reply if the task is not added, or nil
+-- delete_replaced(task)   deletes the task that the new one replaces
+-- take_key(task)          gives the key to the new task
 --- @include time
 --- @include key-owner
 --- @include matching-rule
---- @include waiting-task
+--- @include leave-place
 
 local NAMED_SETS = { 'scheduled', 'retrying', 'completed', 'dead', 'cancelled', 'expired' }
 
@@ -51,7 +56,7 @@ local function certain_end(id, now)
 end
 
 -- Lets the scheduled task `id` start when the new one could, unless that is earlier or would delay the task for too long. Returns whether
--- it did.
+-- the task has another time now.
 local function postpone(id, wanted)
   local score = redis.call('ZSCORE', base .. 'delayed', id)
   local enqueued_at, options = unpack(redis.call('HMGET', base .. id, 'timestamp', 'opts'))
@@ -59,11 +64,7 @@ local function postpone(id, wanted)
   if moved <= 0 or wanted.max_delay > 0 and delay >= wanted.max_delay then
     return false
   end
-  for _, set in ipairs({ 'delayed', 'scheduled' }) do
-    redis.call('ZADD', base .. set, whole(wanted.starts_at * DELAYED_STEP), id)
-  end
-  -- BullMQ adds the same event if the delay of a job changes.
-  redis.call('XADD', base .. 'events', '*', 'event', 'delayed', 'jobId', id, 'delay', whole(wanted.starts_at))
+  change_due(base, id, wanted.starts_at, 'scheduled')
   -- Workers use the options to compute when a task became ready.
   local changed = cjson.decode(options)
   changed.delay = delay
@@ -83,8 +84,8 @@ local function wanted_key(task, now)
   }
 end
 
--- Sets `replaced` to the task that the new one is to replace. If another task has the key and is not replaced, returns the reply:
--- `existing`, `extended` or `taken`, the other task's id, and its status ('' if it has been deleted).
+-- Sets `replaced` to the task that the new one is to replace. The reply is `existing`, `extended` or `taken`, the other task's id, and its
+-- status ('' if it has been deleted).
 local function resolve_conflict(task)
   local now = millis()
   local wanted = wanted_key(task, now)

@@ -1,26 +1,25 @@
--- What BullMQ's deduplication means for a job that a team adds. The keys are those of deduplication.lua.
+-- Decides by BullMQ's deduplication whether a job that a team adds is added. The keys are those of deduplication.lua.
 --
 -- deduplicate(home, id, job)  returns the id of the job because of which this one is not added, or nil if the job is to be added, which
 --                             then has the deduplication id. `job` is that of own-job.lua, and `home` is the prefix of its queue's
 --                             keys
 --- @include deduplication-key
+--- @include delayed-set
 --- @include delete-counted
 --- @include own-job
 
--- Returns whether the job was delayed.
+-- Removes a job if it is delayed, and returns whether it was.
 local function remove_delayed(home, id)
-  if redis.call('ZREM', home .. 'delayed', id) == 0 then
+  if not leave_delayed(home, id) then
     return false
   end
-  redis.call('ZREM', home .. 'scheduled', id)
-  redis.call('ZREM', home .. 'retrying', id)
   delete_counted(home, id)
   redis.call('XADD', home .. 'events', '*', 'event', 'removed', 'jobId', id, 'prev', 'delayed')
   return true
 end
 
 local function note_deduplicated(home, kept, deduplication, id)
-  add_own_event(home, 'deduplicated', kept, 'deduplicationId', deduplication, 'deduplicatedJobId', id)
+  add_event_of(home, 'deduplicated', kept, 'deduplicationId', deduplication, 'deduplicatedJobId', id)
 end
 
 -- Keeps the job for the end of the one that runs, whose deduplication id must not expire before.

@@ -1,7 +1,6 @@
--- BullMQ's deduplication of jobs, which only a team's own Queue uses: what the end of a job means for it. What the add of one means is in
--- deduplicate.lua. The key `de:<id>` holds the id of the job that has this deduplication id, and expires if the deduplication id has a
--- lifetime. While that job runs, the hash `dn:<id>` keeps the last job that was added with the option `keepLastIfActive`. The field `deid`
--- of a job is its deduplication id.
+-- Ends the deduplication of a job in BullMQ, which only a team's own Queue uses; deduplicate.lua begins it. The key `de:<id>` holds the
+-- id of the job that has this deduplication id, and expires if the deduplication id has a lifetime. While that job runs, the hash
+-- `dn:<id>` keeps the last job that was added with the option `keepLastIfActive`. The field `deid` of a job is its deduplication id.
 --
 -- read_next_job(deduplication)                        returns the job that the hash keeps, or nil
 -- end_deduplicated(id, deduplication, next_job, at)   releases the deduplication id of a job that ends, and adds `next_job`, unless it

@@ -1,11 +1,11 @@
 -- What BullMQ does if a job that a team adds already exists.
 --
 -- note_existing(home, id, job, is_flow)  makes the existing job a child of the new one's parent, if there is one, and returns its id, or
---                                        OTHER_PARENT if it is the child of another parent. If the job is completed, a parent that waits for
---                                        nothing else starts; that of a flow may get more children, and starts later. `job` is that of
---                                        own-job.lua, and `home` is the prefix of its queue's keys
--- release_parents()                      lets the parents of a flow start that have got only completed children. A parent that should have
---                                        got a child of another one waits on
+--                                        OTHER_PARENT if it is the child of another parent. If the job is completed, a parent that waits
+--                                        for nothing else goes on (flow-parent.lua); that of a flow may get more children, and goes on
+--                                        later. `job` is that of own-job.lua, and `home` is the prefix of its queue's keys
+-- resume_parents()                       lets those parents of a flow go on that have got only completed children. A parent that should
+--                                        have got a child of another one waits on
 --- @include own-job
 --- @include flow-parent
 
@@ -14,7 +14,7 @@ local OTHER_PARENT = -7
 -- The jobs of the flow that are completed, and the keys of the parents that wait on.
 local completed, refused = {}, {}
 
-local function release_parent_of(job)
+local function resume_parent_of(job)
   if redis.call('EXISTS', job.parentKey .. ':dependencies') == 0 then
     local parent = cjson.decode(job.parent)
     resume_parent(parent.queueKey .. ':', parent.id, millis())
@@ -28,7 +28,7 @@ local function join_parent(home, id, job, is_flow)
     if is_flow then
       completed[#completed + 1] = job
     else
-      release_parent_of(job)
+      resume_parent_of(job)
     end
   elseif job.siblings then
     redis.call('SADD', job.siblings, key)
@@ -45,14 +45,14 @@ local function note_existing(home, id, job, is_flow)
   if parent then
     join_parent(home, id, job, is_flow)
   end
-  add_own_event(home, 'duplicated', id)
+  add_event_of(home, 'duplicated', id)
   return id
 end
 
-local function release_parents()
+local function resume_parents()
   for _, job in ipairs(completed) do
     if not refused[job.parentKey] then
-      release_parent_of(job)
+      resume_parent_of(job)
     end
   end
 end

@@ -1,21 +1,24 @@
--- What the end of a child of a BullMQ flow means for its parent.
+-- Tells the parent of a BullMQ flow that a child has ended. A parent goes on when it leaves `waiting-children`: it then waits for a worker
+-- before the others or, if it has a delay, until it is due.
 --
--- report_to_parent(parent, child, reason, at)    for a child that is not completed. `parent` is the child's field of that name, decoded,
---                                                `child` is the child's key, and `at` is the time of its end, in ms since 1970
--- report_completed(parent_key, child, value, at) for a completed child: the parent finds its value among those of its children, and starts
---                                                when it waits for no other child. `parent_key` is the child's field `parentKey`
+-- report_to_parent(parent, child, reason, at)     for a child that is not completed. `parent` is the child's field of that name, decoded,
+--                                                 `child` is the child's key, and `at` is the time of its end, in ms since 1970
+-- report_completed(parent_key, child, value, at)  for a completed child: the parent finds its value among those of its children, and goes
+--                                                 on when it waits for no other child. `parent_key` is the child's field `parentKey`
+-- resume_parent(home, id, at)                     lets a parent go on that has been waiting for its children. `home` is the prefix of its
+--                                                 queue's keys
 --
--- BullMQ stores the options of a child with it. If it is not completed, the first one that is set decides, and without any of them, the
--- parent waits on.
+-- BullMQ stores the options of a child with it. If the child is not completed, the first option that is set decides, and without any of
+-- them, the parent waits on.
 --
---   fpof  the parent starts at once, even if it is delayed, and fails because it has the field `defa`
---   cpof  the parent starts at once, and finds the reason among those of its failed children
---   idof  the parent finds the reason there, and starts once it waits for no other child
+--   fpof  the parent goes on at once, even if it is delayed, and fails when it starts because it has the field `defa`
+--   cpof  the parent goes on at once, and finds the reason among those of its failed children
+--   idof  the parent finds the reason there, and goes on once it waits for no other child
 --   rdof  the same as `idof`, but the parent does not find the reason
---- @include bullmq-job
+--- @include place-job
 
--- Lets a parent start that has been waiting. Only Bullpen's queues, whose keys begin with a hash tag, have a set for each status.
-local function start_parent(home, id, at)
+-- Puts a parent where it waits for a worker. Only Bullpen's queues, whose keys begin with a hash tag, have a set for each status.
+local function place_parent(home, id, at)
   local priority, delay, attempts = unpack(redis.call('HMGET', home .. id, 'priority', 'delay', 'atm'))
   delay = tonumber(delay) or 0
   local part = (tonumber(attempts) or 0) > 0 and 'retrying' or 'scheduled'
@@ -30,7 +33,7 @@ end
 
 local function resume_parent(home, id, at)
   if redis.call('EXISTS', home .. id) == 1 and redis.call('ZREM', home .. 'waiting-children', id) == 1 then
-    start_parent(home, id, at)
+    place_parent(home, id, at)
   end
 end
 
@@ -40,9 +43,7 @@ local function fail_parent(home, id, child, at)
     return
   end
   local waits = redis.call('ZREM', home .. 'waiting-children', id) == 1
-  if not waits and redis.call('ZREM', home .. 'delayed', id) == 1 then
-    redis.call('ZREM', home .. 'scheduled', id)
-    redis.call('ZREM', home .. 'retrying', id)
+  if not waits and leave_delayed(home, id) then
     redis.call('HSET', job, 'delay', '0')
     waits = true
   end
@@ -50,7 +51,7 @@ local function fail_parent(home, id, child, at)
     redis.call('HSET', job, 'defa', 'child ' .. child .. ' failed')
   end
   if waits then
-    start_parent(home, id, at)
+    place_parent(home, id, at)
   end
 end
 

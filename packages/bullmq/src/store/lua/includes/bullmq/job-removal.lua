@@ -1,25 +1,24 @@
 -- Removes jobs by request, wherever they are, and the children of flows with them.
 --
 -- is_locked(job, with_children)        returns whether a worker has the job with this key or, `with_children`, a child for which it waits
--- remove_job(home, id, parent, mode)   removes a job. `parent` is the key of a job that is removed as well, or nil. `mode` is a table of
---                                      `with_children`, and of `is_unprocessed` to keep jobs that a worker has or that have failed
+-- remove_job(home, id, parent, mode)   removes a job. `parent` is the key of the parent if that is being removed with its children, or nil.
+--                                      `mode` is a table of `with_children`, and of `is_unprocessed` to keep jobs that a worker has or that
+--                                      have failed
 -- remove_children(job, mode)           removes the children of a job. If `mode.is_unprocessed`, those that have ended are kept
 -- leave_set(home, set, id)             takes a job out of one of BullMQ's sets, and out of that of its status. Returns whether it was there
--- delete_in_bulk(id)                   deletes a job of this queue that the caller has taken out of its place, without an event. A parent of
---                                      the same queue that waits for nothing else any more is deleted with it
+-- delete_in_bulk(id)                   deletes a job of this queue that the caller has taken out of its place, without an event. A
+--                                      parent of the same queue that waits for nothing else any more is deleted with it
 -- is_next_of_scheduler(id)             returns whether the job is the next one of a job scheduler, which would not continue without it
 --
 -- `base` is the prefix of the keys of the script's queue. Children may be in other queues, whose prefix is `home`. Bullpen counts the jobs
 -- of this queue, and those of queues whose keys begin with a hash tag.
---- @include time
---- @include active-tasks
+--- @include give-back
+--- @include bullmq-event
+--- @include delayed-set
 --- @include delete-counted
 --- @include leave-lane
+--- @include leave-list
 --- @include remove-ended
-
-local MAX_REMOVAL_EVENTS = '10000'
--- Looking at this many takes Redis about 3 µs.
-local NEWEST_IN_LIST = 250
 
 local function is_locked(job, with_children)
   if redis.call('EXISTS', job .. ':lock') == 1 then
@@ -31,12 +30,6 @@ local function is_locked(job, with_children)
     end
   end
   return false
-end
-
--- The search passes every job on its way. The newest ones are at the left end, and LREM starts at the right end if the count is negative.
-local function leave_list(list, id)
-  local newest = redis.call('LPOS', list, id, 'MAXLEN', NEWEST_IN_LIST)
-  return redis.call('LREM', list, newest and 1 or -1, id) == 1
 end
 
 local function leave_lists(home, id)
@@ -60,14 +53,10 @@ local function leave_set(home, set, id)
   if set == 'failed' then
     return leave_failed(home, id)
   end
-  if redis.call('ZREM', home .. set, id) == 0 then
-    return false
-  end
   if set == 'delayed' then
-    redis.call('ZREM', home .. 'scheduled', id)
-    redis.call('ZREM', home .. 'retrying', id)
+    return leave_delayed(home, id)
   end
-  return true
+  return redis.call('ZREM', home .. set, id) == 1
 end
 
 -- Returns the name that BullMQ has for the job's place.
@@ -113,7 +102,7 @@ end
 
 local remove_children
 
--- As in BullMQ, a parent that waits for nothing else any more starts to wait before it is removed itself.
+-- As in BullMQ, a parent that waits for nothing else any more is put into `wait`, even if it is removed afterwards.
 local function remove_job(home, id, parent, mode)
   local job = home .. id
   if mode.is_unprocessed and (is_locked(job, false) or redis.call('ZSCORE', home .. 'failed', id)) then
@@ -126,9 +115,7 @@ local function remove_job(home, id, parent, mode)
   local place = leave_place(home, id)
   forget_deduplication(home, id)
   if delete_removed(home, id) then
-    local most = redis.call('HGET', home .. 'meta', 'opts.maxLenEvents') or MAX_REMOVAL_EVENTS
-    local event = { 'event', 'removed', 'jobId', id, 'prev', place }
-    redis.call('XADD', home .. 'events', 'MAXLEN', '~', most, '*', unpack(event))
+    add_event_of(home, 'removed', id, 'prev', place)
   end
 end
 
@@ -141,7 +128,7 @@ end
 
 local function delete_in_bulk(id)
   local job = base .. id
-  local home, parent = release_parent(job, redis.call('HGET', job, 'parentKey'))
+  local home, parent = detach_child(job, redis.call('HGET', job, 'parentKey'))
   if home == base then
     delete_in_bulk(parent)
   elseif home then

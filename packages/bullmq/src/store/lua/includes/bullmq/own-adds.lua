@@ -2,7 +2,7 @@
 -- `addParentJob`.
 --
 -- The arguments of a job are the prefix of its queue's keys, its id or '' to get the next number, its name, its data, its options, when it
--- was created, and how many further fields it has, each of which is a name and a value (own-job.lua). Most jobs have none of them.
+-- was created, and how many further fields it has, each of which is a name and a value (own-job.lua). Most jobs have none of these fields.
 --
 -- read_own_job(at)       returns the job whose arguments begin at this position, and the position after its last one
 -- add_job(job, is_flow)  adds a job, and returns its id, or that of the job because of which it is not added, or BullMQ's code: -5 if its
@@ -15,12 +15,12 @@ local MISSING_PARENT = -5
 
 local created
 
--- Returns the functions that few jobs need, and creates them first.
+-- Returns the functions that few jobs need, and creates them on the first call.
 local function rare()
   if not created then
     --- @include existing-job
     --- @include deduplicate
-    created = { note_existing = note_existing, release_parents = release_parents, deduplicate = deduplicate }
+    created = { note_existing = note_existing, resume_parents = resume_parents, deduplicate = deduplicate }
   end
   return created
 end
@@ -65,6 +65,6 @@ end
 
 local function end_flow()
   if created then
-    created.release_parents()
+    created.resume_parents()
   end
 end

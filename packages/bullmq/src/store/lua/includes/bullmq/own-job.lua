@@ -1,8 +1,7 @@
 -- Stores the jobs that a team's own Queue, FlowProducer or job scheduler adds.
 --
--- add_own_job(home, id, job)          stores a job and puts it into its place, with the fields and events that BullMQ gives it, and
---                                     counts it in the totals of its queue, whose keys begin with `home`
--- add_own_event(home, name, id, ...)  adds an event of BullMQ, with further fields
+-- add_own_job(home, id, job) stores a job and puts it into its place, with the fields and events that BullMQ gives it, and counts it in the
+-- totals of its queue, whose keys begin with `home`.
 --
 -- `job` is a table. Only the first six are always there:
 --
@@ -15,19 +14,11 @@
 --   repeatKey            the job scheduler that the job belongs to
 --   parentKey, parent    the key of its parent, and what BullMQ stores about it, as JSON
 --   siblings             the key of the set of children for which the parent waits
---- @include bullmq-job
+--
+-- append_given(fields, name, value) appends a name and a value to a list unless the value is nil or false.
+--- @include bullmq-event
+--- @include place-job
 --- @include task-charge
-
-local MAX_OWN_EVENTS = '10000'
-
-local function add_own_event(home, name, id, ...)
-  local most = redis.call('HGET', home .. 'meta', 'opts.maxLenEvents')
-  if not most then
-    most = MAX_OWN_EVENTS
-    redis.call('HSET', home .. 'meta', 'opts.maxLenEvents', most)
-  end
-  redis.call('XADD', home .. 'events', 'MAXLEN', '~', most, '*', 'event', name, 'jobId', id, ...)
-end
 
 local function append_given(fields, name, value)
   if value then
@@ -52,10 +43,10 @@ local function add_own_job(home, id, job)
   store_own_job(home .. id, job)
   redis.call('HINCRBY', totals, 'accepted', 1)
   redis.call('HINCRBY', totals, 'bytes', #job.data + TASK_OVERHEAD_BYTES)
-  add_own_event(home, 'added', id, 'name', job.name)
+  add_event_of(home, 'added', id, 'name', job.name)
   if job.hasChildren then
     redis.call('ZADD', home .. 'waiting-children', job.at, id)
-    add_own_event(home, 'waiting-children', id)
+    add_event_of(home, 'waiting-children', id)
   else
     place_job(home, id, {
       due = job.delay > 0 and job.at + job.delay or nil,

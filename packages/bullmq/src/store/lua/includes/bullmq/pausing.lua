@@ -2,7 +2,7 @@
 --
 -- pause_queue()     lets no further task start
 -- take_back_jobs()  moves the jobs that older versions of BullMQ add to the list `paused` of a paused queue to `wait`, where they are the
---                   first to start. Returns whether some are left, because one call moves no more than Redis's `unpack` can pass on
+--                   first to start. Returns whether some are left, because one call moves no more than Lua can pass to a function
 -- resume_queue()    lets tasks start again
 -- wake_workers()    lets idle workers wake if a task waits or, if none does, when the next one is due
 --- @include idle-queue

@@ -1,14 +1,14 @@
 -- BullMQ's job schedulers, which a team's own Queue uses. A scheduler adds its next job when its last one starts.
 --
--- The set `repeat` has the schedulers by the time for which their next jobs are planned, in ms since 1970, and the hash `repeat:<scheduler>`
--- what they add. Their jobs have the ids `repeat:<scheduler>:<time>`, and the field `rjk` has the scheduler's id.
+-- The set `repeat` has the schedulers by the time for which their next jobs are planned, in ms since 1970, and the hash
+-- `repeat:<scheduler>` what they add. Their jobs have the ids `repeat:<scheduler>:<time>`, and the field `rjk` has the scheduler's id.
 --
 -- planned_id(scheduler, time)                      the id of the job that is planned for this time
--- next_time(last, every, now, offset, starts_at)   the next time of a scheduler with an interval, and how far it is from a multiple of the
---                                                  interval. `last` is the time of the last job, or nil, and `starts_at` that before which a
---                                                  new scheduler adds no job, or nil
--- add_planned(scheduler, time, now, job)           adds the job that is planned for this time, and returns how long it is delayed. `job` is a
---                                                  table of its `name`, `data` and decoded `options`
+-- next_time(last, every, now, offset, starts_at)   the next time of a scheduler with an interval, and how far it is from a multiple of
+--                                                  the interval. `last` is the time of the last job, or nil, and `starts_at` that
+--                                                  before which a new scheduler adds no job, or nil
+-- add_planned(scheduler, time, now, job)           adds the job that is planned for this time, and returns how long it is delayed.
+--                                                  `job` is a table of its `name`, `data` and decoded `options`
 --
 -- `base` is the prefix of the queue's keys.
 --- @include own-job

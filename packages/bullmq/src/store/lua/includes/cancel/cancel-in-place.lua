@@ -11,7 +11,7 @@
 -- cancel_in_set(set, place, from, before, limit)    the same in a sorted set. The scan continues at the score if the task before the
 --                                                   position is gone
 --- @include cancel-rules
---- @include waiting-task
+--- @include leave-place
 
 local CANCELLED_MARK = 'bullpen:cancelled'
 
@@ -79,7 +79,7 @@ end
 -- Returns whether the task was still in the set: the end of a child may have let its parent start.
 local function leave_set(set, place, id)
   if place == 'delayed' then
-    return leave_delayed(id)
+    return leave_delayed(base, id)
   end
   return redis.call('ZREM', set, id) == 1
 end

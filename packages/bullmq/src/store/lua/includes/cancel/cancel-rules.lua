@@ -35,12 +35,12 @@ end
 
 local function match_of(id)
   local i, name = matching_rule(base, cancel_rules, id)
-  return i and { rule = i, name = name, task = read_task(id) }
+  return i and { rule = i, name = name, task = read_waiting_task(id) }
 end
 
 local function end_match(match, place)
   local rule, id = cancel_rules[match.rule], match.task.id
-  end_task(match.task, place, 'cancelled', rule)
+  end_waiting_task(match.task, place, 'cancelled', rule)
   redis.call('HINCRBY', progress .. rule.id, 'ended', 1)
   matched[match.rule] = matched[match.rule] + 1
   ended[#ended + 1] = id

@@ -18,12 +18,18 @@
 --   requeued                           ''             waits again, before the others
 --   released                           ''             waits again, before the others. Its start does not count
 --
--- read_end(id, token, at)  returns the end of the task with this id and the token of its lock ('0' if it has none), whose arguments begin at
---                          this position, and the position after them
+-- read_end(id, token, at)  returns the end of the task with this id and the token of its lock ('0' if it has none), whose arguments
+--                          begin at this position, and the position after them
 -- end_attempt(ending)      returns the reply, and whether the end was carried out now
 --
--- An end is refused with BullMQ's codes: -1 if the task does not exist, -2 if its lock is gone, -3 if it is not active, -4 if it has children
--- that have not ended, -6 if another attempt has the lock, and -9 if one of its children has failed. By then, nothing has been written.
+-- An end that is not refused takes the task out of `active`, deletes its lock, gives back what the task has held of limits, counts its
+-- calls of services, and then carries out the verdict: end_task (task-end.lua) for a task that has ended, put_back (task-return.lua)
+-- for another. What BullMQ has stored of a parent or of deduplication is decoded before the first write, because Redis keeps what a
+-- script has written before an error.
+--
+-- An end is refused with BullMQ's codes: -1 if the task does not exist, -2 if its lock is gone, -3 if it is not active, -4 if it has
+-- children that have not ended, -6 if another attempt has the lock, and -9 if one of its children has failed. By then, nothing has been
+-- written.
 --
 -- If the reply is lost, the end is sent again. The lock is gone by then, but what the attempt has stored shows that it has ended: the reply
 -- is 0.
@@ -32,7 +38,7 @@
 -- Whether a check for lost attempts has marked tasks that are still active (recover.lua).
 local has_marks
 
--- Redis takes longer to make room for the fields of a table one after the other.
+-- The table has all of its fields from the beginning, because Lua would take longer to enlarge it for one after the other.
 local function read_end(id, token, at)
   local ending = {
     id = id,
@@ -63,13 +69,13 @@ local function read_end(id, token, at)
   return ending, last
 end
 
--- Reads the task. Returns the code with which the end is refused, 0 if it has been stored before, or nil.
+-- Reads the task into `ending`. Returns the code with which the end is refused, 0 if it has been stored before, or nil.
 local function refusal_of(ending)
   local job, token = ending.job, ending.token
   local name, attempts, at_end, lane, priority, deferred, deduplication, parent_key, parent =
     unpack(redis.call('HMGET', job, 'name', 'atm', 'atEnd', 'lane', 'priority', 'defa', 'deid', 'parentKey', 'parent'))
   if not name and redis.call('EXISTS', job) == 0 then
-    return rare('resent').was_removed(ending) and 0 or -1
+    return rare('resent').was_deleted(ending) and 0 or -1
   end
   ending.attempts, ending.at_end, ending.lane = tonumber(attempts or '0'), at_end, lane
   ending.priority, ending.deferred, ending.deduplication = tonumber(priority or '0') or 0, deferred, deduplication

@@ -1,8 +1,8 @@
 -- The records of a task's attempts that did not succeed, in BullMQ's field `stacktrace`: a JSON array of stacks, whose first lines are the
 -- records (codec.ts). The newest ten are kept. `job` is the task's key.
 --
--- read_stacks(job)                  returns the stacks, and when the newest recorded attempt ended: in ms since 1970, or 0 if there is none.
---                                   A text that is no JSON array counts as no stacks, as in BullMQ
+-- read_stacks(job)                  returns the stacks, and when the newest recorded attempt ended: in ms since 1970, or 0 if there is
+--                                   none. A text that is no JSON array counts as no stacks, as in BullMQ
 -- append_stack(job, stacks, stack)  stores these stacks and one more
 --- @include decode-json
 

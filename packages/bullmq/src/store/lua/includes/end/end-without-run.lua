@@ -1,31 +1,34 @@
 -- Ends tasks that are waiting or delayed: tasks that are cancelled, and tasks whose queue timeout has passed.
 --
--- read_task(id)                           reads and decodes what the end of a task needs, while the task is still where it waits
--- end_task(task, place, status, ending)   ends a task that was taken out of the place with this name. `status` is `cancelled` or `expired`.
---                                         `ending` has the time (`at`, in ms since 1970), and the `reason` and the `record` that `endOf`
---                                         returns (codec.ts). If the task's last attempt ended later, the task gets the time of that end
--- note_drained()                          adds BullMQ's event `drained` if any of these tasks could have started, and no task of the queue
---                                         is waiting or active any more. The script calls it once, after it has ended its tasks
+-- read_waiting_task(id)   reads and decodes what the end of a task needs, while the task is still where it waits
+-- end_waiting_task(task, place, status, ending)
+--                         ends a task that the caller has taken out of the place with this name. `status` is `cancelled` or `expired`.
+--                         `ending` has the time (`at`, in ms since 1970), and the `reason` and the `record` that `endOf` returns
+--                         (codec.ts). If the task's last attempt ended later, the task gets the time of that end
+-- note_drained_by_ends()  adds BullMQ's event `drained` if any of these tasks could have started, and no task of the queue is waiting or
+--                         active any more. The script calls it once, after it has ended its tasks
 --
--- `base` is the prefix of the queue's keys. The end of a task changes what the end of a failed job changes in BullMQ: the job's parent, its
--- deduplication id, the metrics and the event stream. But it counts no attempt, because none has run, and the event `failed` names the
--- place where the task was waiting.
+-- `base` is the prefix of the queue's keys. The end of a task changes what the end of a failed job changes in BullMQ: the job's parent,
+-- its deduplication id, the metrics and the event stream. But it counts no attempt, because none has run, and the event `failed` names
+-- the place where the task was waiting. A task is read before the caller takes it out of its place, because Redis keeps what a script
+-- has written before an error: a task whose fields cannot be decoded stays where it waits.
 --- @include attempt-records
 --- @include bullmq-metrics
 --- @include deduplication
 --- @include failed-set
 --- @include flow-parent
+--- @include idle-queue
 --- @include outbox
+--- @include queue-meta
 --- @include remove-ended
 --- @include task-charge
 --- @include task-events
 
-local MAX_BULLMQ_EVENTS = '10000'
 local OUTCOMES = { cancelled = 'cancelled', expired = 'timed out' }
 
-local counts_metrics, max_events, has_taken = nil, nil, false
+local counts_metrics, has_taken = nil, false
 
-local function read_task(id)
+local function read_waiting_task(id)
   local job = base .. id
   local fields = redis.call('HMGET', job, 'atm', 'events', 'name', 'tags', 'group', 'parent', 'deid')
   local attempts, events, name, tags, group, parent, deduplication = unpack(fields)
@@ -62,18 +65,7 @@ local function add_end_event(task, status, record)
   add_task_event(base, task.id, task.events, task.event_start .. rest)
 end
 
-local function add_failed_event(id, place, reason)
-  max_events = max_events or redis.call('HGET', base .. 'meta', 'opts.maxLenEvents') or MAX_BULLMQ_EVENTS
-  -- The command would remove the event that it adds. The next end of an attempt empties the stream.
-  if max_events == '0' then
-    max_events = MAX_BULLMQ_EVENTS
-  end
-  local stream, from = base .. 'events', place == 'delayed' and 'delayed' or 'waiting'
-  local event = { 'event', 'failed', 'jobId', id, 'failedReason', reason, 'prev', from }
-  redis.call('XADD', stream, 'MAXLEN', '~', max_events, '*', unpack(event))
-end
-
-local function end_task(task, place, status, ending)
+local function end_waiting_task(task, place, status, ending)
   local id, at = task.id, whole(math.max(tonumber(ending.at), task.last_end))
   if task.deduplication then
     end_deduplicated(id, task.deduplication, task.next_job, at)
@@ -83,7 +75,7 @@ local function end_task(task, place, status, ending)
   end
   local is_unkept = charge(base, task.job, -1) and write_outbox(base, id, status)
   store_end(task, status, ending, at)
-  add_failed_event(id, place, ending.reason)
+  add_bullmq_event('failed', id, 'failedReason', ending.reason, 'prev', place == 'delayed' and 'delayed' or 'waiting')
   if counts_metrics == nil then
     counts_metrics = has_metrics(base)
   end
@@ -99,12 +91,8 @@ local function end_task(task, place, status, ending)
   end
 end
 
-local function note_drained()
-  if
-    not has_taken
-    or redis.call('EXISTS', base .. 'wait', base .. 'active', base .. 'prioritized', base .. 'lanes') > 0
-  then
-    return
+local function note_drained_by_ends()
+  if has_taken then
+    note_drained()
   end
-  redis.call('XADD', base .. 'events', '*', 'event', 'drained')
 end

@@ -3,19 +3,21 @@
 -- ms since 1970.
 --
 -- A held retry is an ordinary retrying task that is due when its slot begins. The retry therefore starts even if every process that knows
--- of it is gone. Releasing the retry only makes the task due earlier.
+-- of it is gone. Releasing the retry only makes the task due earlier. A member whose task is no longer due at the time that the member says
+-- is no longer held: its task was cancelled, promoted or delayed again.
 --
 -- hold_retry(line, id, backoff_ends_at, starts_at, slot_at)  adds a retry to the line
 -- release_retry(line, now)                                   takes the first retry out of the line, and makes it due. Returns whether there
 --                                                            was one, whether it was still held, and whether it now starts earlier
--- move_up(line, from, interval)                              if there is a gap before the first retry, gives the next ones earlier slots,
---                                                            which begin at `from`. Returns how many of them now start earlier
---- @include time
+-- move_up(line, from, interval)                              if there is a gap before the first retry, gives the first MOVED_UP ones
+--                                                            earlier slots, which begin at `from`. Returns how many now start earlier
+--
+-- `line` is the key of the sorted set, and `base` the prefix of the queue's keys.
+--- @include delayed-set
 
 local GAP, MOVED_UP = 5, 20
-local DELAYED_STEP = 0x1000
 
--- Decodes a member: returns the end of the backoff, the time at which the task is due, and its id, or nil if the task is no longer held.
+-- Decodes a member. Returns the end of the backoff, the time at which the task is due, and its id, or nil if the task is no longer held.
 local function held_retry(member)
   local backoff_ends_at, due, id = string.match(member, '^(%d+) (%d+) (.*)$')
   local score = redis.call('ZSCORE', base .. 'retrying', id)
@@ -30,16 +32,12 @@ local function hold_retry(line, id, backoff_ends_at, starts_at, slot_at)
   redis.call('ZADD', line, slot_at, string.format('%.0f %.0f %s', backoff_ends_at, starts_at, id))
 end
 
--- Returns whether the retry was due at another time.
-local function change_start(id, due, starts_at)
+-- Makes a held retry due at `starts_at` instead of `due`. Returns whether that is another time.
+local function advance_start(id, due, starts_at)
   if starts_at == due then
     return false
   end
-  for _, set in ipairs({ 'delayed', 'retrying' }) do
-    redis.call('ZADD', base .. set, whole(starts_at * DELAYED_STEP), id)
-  end
-  -- BullMQ adds the same event if the delay of a job changes.
-  redis.call('XADD', base .. 'events', '*', 'event', 'delayed', 'jobId', id, 'delay', whole(starts_at))
+  change_due(base, id, starts_at, 'retrying')
   return true
 end
 
@@ -52,7 +50,7 @@ local function release_retry(line, now)
   if not id then
     return true, false
   end
-  return true, true, change_start(id, due, math.max(now, backoff_ends_at))
+  return true, true, advance_start(id, due, math.max(now, backoff_ends_at))
 end
 
 local function move_up(line, from, interval)
@@ -67,7 +65,7 @@ local function move_up(line, from, interval)
     if id then
       local starts_at = math.max(backoff_ends_at, math.min(math.ceil(from), due))
       hold_retry(line, id, backoff_ends_at, starts_at, from)
-      moved = moved + (change_start(id, due, starts_at) and 1 or 0)
+      moved = moved + (advance_start(id, due, starts_at) and 1 or 0)
       from = from + interval
     end
   end

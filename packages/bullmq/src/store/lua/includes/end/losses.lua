@@ -4,15 +4,15 @@
 --   stc      BullMQ's own counter of losses, which also counts deaths that another task has caused
 --   deaths   how many processes have died because of the task, as far as is known
 --   alone    the fencing token of an attempt that runs alone in its worker's process. Any other attempt of a quarantined task runs in a
---            child process, or waits in a worker. If the worker dies in the meantime, the task has not caused that death
+--            child process, or waits in a worker for its place. If the worker dies in the meantime, the task has not caused that death
 --   diedIn   the fencing token of the last attempt whose loss was counted as a death
 --   lostIn   that of the last attempt whose loss was counted in `stc`
 --   livedIn  that of the last attempt that has lost its lock although its process lives, which the process notes itself
 --            (internals/worker/note-survival.lua)
 --
--- count_loss(job, loss, max)  counts a loss of the task with the key `job`. If there were more than `max`, the next worker fails the task, as
---                             BullMQ's field `defa` says, unless a job scheduler repeats it. `loss` has what was read before: `starts`,
---                             `deaths`, `alone`, `lived` (`livedIn`) and `is_repeated`
+-- count_loss(job, loss, max)  counts a loss of the task with the key `job`. If there were more than `max`, the next worker fails the
+--                             task, as BullMQ's field `defa` says, unless a job scheduler repeats it. `loss` has what was read before:
+--                             `starts`, `deaths`, `alone`, `lived` (`livedIn`) and `is_repeated`
 -- uncount_loss(job)           takes a loss back whose process lives
 local TOO_MANY_LOSSES = 'job stalled more than allowable limit'
 

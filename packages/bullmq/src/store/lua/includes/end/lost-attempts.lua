@@ -1,16 +1,18 @@
--- What it means for a task that its worker was lost: the attempt ends, and the task returns to the head of its lane or of `wait`, before the
--- tasks with a priority, as in BullMQ. The lost worker can store nothing, so whoever finds the lost attempt writes its record and its event.
+-- Returns tasks that have lost their worker: the attempt ends, and the task goes to the head of its lane or of `wait`, before the tasks
+-- with a priority, as in BullMQ. The lost worker can store nothing, so the script that finds the lost attempt writes its record and its
+-- event.
 --
 -- read_lost(id)               reads and decodes what the end of the attempt needs. `exists` is whether the task still does
--- return_lost(task, at, max)  ends the attempt of a task that was taken out of `active`, and returns the task. `at` is when the loss was
---                             found (ms since 1970), and `max` how often a task may lose its worker (losses.lua)
+-- return_lost(task, at, max)  ends the attempt of a task that the caller has taken out of `active`, and puts the task where it waits. `at`
+--                             is when the loss was found (ms since 1970), and `max` how often a task may lose its worker (losses.lua). The
+--                             caller wakes a worker
 --
 -- `base` is the prefix of the queue's keys.
 --- @include place-again
---- @include active-tasks
+--- @include give-back
 --- @include attempt-records
 --- @include losses
---- @include note-return
+--- @include note-moved
 --- @include task-events
 
 local LOST_RECORD = '{"fencingToken":%s,"attempt":%d,"counted":false,"state":"RECOVER_ERR","reason":"process_lost",'
@@ -57,7 +59,7 @@ local function return_lost(task, at, max)
   place_waiting(id, task.lane, 0, true)
   add_bullmq_event('waiting', id, 'prev', 'active')
   add_bullmq_event('stalled', id)
-  note_return(id)
+  note_moved(id)
   if task.events then
     add_task_event(base, id, task.events, task.event_start .. string.format(LOST_EVENT, attempt, starts))
   end

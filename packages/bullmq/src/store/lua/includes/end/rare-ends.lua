@@ -1,5 +1,5 @@
--- What follows from the ends of few tasks (task-end.lua): those of BullMQ's flows and with a deduplication id, those that have failed, and
--- those that are not kept.
+-- What follows from the ends of few tasks (task-end.lua): those of BullMQ's flows and with a deduplication id, those that are not
+-- completed, and those that are not kept.
 --
 -- Some ends have (attempt-end.lua):
 --
@@ -18,7 +18,9 @@
 --                                           options do not keep
 -- note_exhausted(id, attempts)              adds BullMQ's event of a failed job without attempts
 -- remove_old(ending)                        removes old tasks with this final status
--- remove_unkept(ending)                     removes the task of a run, and remembers its end in case it is sent again
+-- remove_unkept(ending)                     removes a task that is not kept, such as that of a run
+--
+-- `base`, `now` and `time` are those of end-and-start.lua.
 --- @include time
 --- @include deduplication
 --- @include flow-parent
@@ -40,6 +42,13 @@ local function tell_others(ending)
     report_completed(ending.parent_key, job, value, now)
   elseif ending.parent then
     report_to_parent(ending.parent, job, value, now)
+  end
+end
+
+local function remove_unkept(ending)
+  remove_ended_task(base, ending.verdict, ending.id)
+  if ending.attempt ~= '' then
+    remember_removal(base, ending.id .. ' e' .. ending.attempt)
   end
 end
 
@@ -74,11 +83,4 @@ end
 
 local function remove_old(ending)
   remove_ended(base, ending.verdict, ending.keptSince or '', ending.keptCount or '', REMOVED_PER_END)
-end
-
-local function remove_unkept(ending)
-  remove_ended_task(base, ending.verdict, ending.id)
-  if ending.attempt ~= '' then
-    remember_removal(base, ending.id .. ' e' .. ending.attempt)
-  end
 end

@@ -1,10 +1,11 @@
 -- Removes tasks that have ended: because their retention is over, because they are not kept at all, or because a request deletes dead
 -- tasks.
 --
--- leave_parent(job, parent)                        lets the parent of a flow, if there is one, no longer wait for a child that is removed.
---                                                  `job` and `parent` are their keys
--- release_parent(job, parent)                      does so, too, but leaves a parent that waits for nothing else in no place, and returns the
---                                                  prefix of its queue's keys and its id, or nil
+-- leave_parent(job, parent)                        lets the parent of a flow no longer wait for a child that is removed. A parent that
+--                                                  waits for no other child then waits for a worker. `job` and `parent` are their keys,
+--                                                  and `parent` is false or nil if the job has none
+-- detach_child(job, parent)                        does the same, but leaves such a parent in no place, and returns the prefix of its
+--                                                  queue's keys and its id, so that the caller places or deletes it; or nil
 -- remove_ended_task(base, status, id)              removes a task with this final status
 -- remove_ended(base, status, since, count, limit)  removes up to `limit` tasks with one final status, those that ended first, until every
 --                                                  remaining one ended at `since` (ms since 1970) or later, and at most `count` remain. If
@@ -13,11 +14,11 @@
 --
 -- A failed child of a flow stays among the dependencies of its parent, unless the child's options say otherwise. If such a child is
 -- removed, the parent no longer waits for it, as in BullMQ. Otherwise, it would wait forever for a task that no longer exists.
---- @include bullmq-job
+--- @include place-job
 --- @include failed-set
 --- @include delete-job
 
-local function release_parent(job, parent)
+local function detach_child(job, parent)
   local dependencies = parent and parent .. ':dependencies'
   if not parent or redis.call('SREM', dependencies, job) == 0 or redis.call('EXISTS', dependencies) == 1 then
     return nil
@@ -30,7 +31,7 @@ local function release_parent(job, parent)
 end
 
 local function leave_parent(job, parent)
-  local home, id = release_parent(job, parent)
+  local home, id = detach_child(job, parent)
   if home then
     place_job(home, id, { priority = 0, to_head = true, from = 'waiting-children' })
   end

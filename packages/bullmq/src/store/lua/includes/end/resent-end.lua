@@ -2,13 +2,15 @@
 -- the attempt has stored shows whether its first end was carried out. A start that is sent again is recognised by its token.
 --
 -- was_stored(ending)         whether the task has what this attempt stores, whatever has happened to the task since
--- was_removed(ending)        whether the task was deleted by the script that ended this attempt, which Redis remembers for a short time
+-- was_deleted(ending)        whether the script that ended this attempt has deleted the task, which Redis remembers for a short time
 -- started_before(token, id)  the reply of a start (task-start.lua) if an active task other than `id` has a lock with this token, or nil. A
 --                            Worker uses a token for one task at a time, so it does not know of such a task
 --
 -- An attempt record is the first line of its stack, and no two records are equal, because they contain the times, the worker and the
 -- fencing token. There is no record of the last attempt of a completed task, and none for a task that BullMQ has failed without starting it
 -- again. Such a task has ended if it is in the set to which the end moves it, and has not been started since.
+--
+-- `base` is the prefix of the queue's keys.
 --- @include decode-json
 
 local function record_in(fields)
@@ -36,7 +38,7 @@ local function was_stored(ending)
   return may_have_ended and redis.call('ZSCORE', base .. verdict, id) and redis.call('HGET', job, 'ats') == attempt
 end
 
-local function was_removed(ending)
+local function was_deleted(ending)
   return ending.attempt ~= '' and redis.call('ZSCORE', base .. 'recently-removed', ending.id .. ' e' .. ending.attempt)
 end
 

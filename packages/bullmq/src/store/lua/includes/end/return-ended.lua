@@ -6,13 +6,13 @@
 --                                              `parentKey` (`parent`). `forgotten` has the fields to delete that its attempts have left
 --
 -- The caller calls write_waiting (place-task.lua) after the last task. `base` is the prefix of the queue's keys. BullMQ's own retry changes
--- the same fields and adds the same event. A script that changes the size of the task does so in between, because the task is charged for
--- again. If processes have died because of the task, it keeps one of these deaths: without any, it would not run in quarantine first, and
--- with all of them, it would be poison at once.
+-- the same fields and adds the same event. A caller that changes the size of the task does so between the two calls, because the second one
+-- charges for the task again. If processes have died because of the task, it keeps one of these deaths: without any, it would not run in
+-- quarantine first, and with all of them, it would be poison at once.
 --- @include failed-set
 --- @include place-again
 --- @include task-charge
---- @include note-return
+--- @include note-moved
 
 -- If the end of the child was reported to the parent of its flow, makes the child one of the parent's dependencies again.
 local function return_to_parent(job, parent, set)
@@ -49,5 +49,5 @@ local function return_ended(task, set, forgotten, to_head)
   if task.parent then
     return_to_parent(job, task.parent, set)
   end
-  note_return(id)
+  note_moved(id)
 end

@@ -1,7 +1,11 @@
--- end_task(ending) ends a task that has left the active ones: it is completed, dead, cancelled or expired (attempt-end.lua). What follows for
--- the metrics and the event stream is what follows in BullMQ. Whatever few tasks have is in rare-ends.lua.
+-- Ends a task: it is completed, dead, cancelled or expired (attempt-end.lua). BullMQ's metrics and event stream change as in BullMQ.
+-- Whatever few tasks have is in rare-ends.lua.
 --
--- refund_ended() refunds the charges of the tasks that have ended, at the end of the script
+-- end_task(ending)  ends a task that has left `active`: tells the job's parent, writes the outbox, stores the end, adds the events, and
+--                   removes what is not to be kept. Its charge is refunded by refund_ended
+-- refund_ended()    refunds the charges of all tasks that have ended. The script calls it once, at its end
+--
+-- `base`, `time`, `now` and `has_ended` are those of end-and-start.lua.
 --- @include task-charge
 --- @include queue-meta
 
@@ -22,7 +26,7 @@ local function end_task(ending)
   local bytes, at_end = stored_bytes_of(job, ending.at_end)
   refunded = refunded + bytes
   if count_for_key(base, at_end, -1) or follow_ups then
-    is_unkept = rare('outbox').write_outbox(base, id, status, value, follow_ups or '')
+    is_unkept = rare('outbox').write_outbox(base, id, status, value, follow_ups)
     -- A full outbox closes the queue.
     queue_meta(true)
   end
@@ -32,7 +36,7 @@ local function end_task(ending)
   else
     rare('ends').store_end(ending, set, result, attempts)
   end
-  -- BullMQ's stream would keep what a task of a run has passed on. BullMQ parses the result as JSON.
+  -- BullMQ's stream would keep the result that a task of a run has passed on. 'null' takes its place, because BullMQ parses it as JSON.
   add_bullmq_event(set, id, result, is_unkept and is_completed and 'null' or value, 'prev', 'active')
   if not is_completed and attempts >= tonumber(ending.maxAttempts) then
     rare('ends').note_exhausted(id, attempts)
@@ -57,7 +61,7 @@ local function end_task(ending)
   end
 end
 
--- The ends stand even if this fails. The leader counts again from time to time.
+-- An error here must not hide the replies for the ends, which are stored. The leader counts again from time to time.
 local function refund_ended()
   if refunded > 0 then
     redis.pcall('HINCRBY', base .. 'totals', 'bytes', -refunded)

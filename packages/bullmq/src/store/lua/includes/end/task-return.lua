@@ -1,36 +1,42 @@
 -- Puts tasks back to where they wait: those whose attempt has not ended them, and those whose time has come.
 --
--- Some ends have `survival` (attempt-end.lua), which is what the attempt shows about a quarantined task: 'lived' ends its quarantine, and
--- 'died' is one more death of its process.
---
--- put_back(ending)  delays a task that has left the active ones, or lets it wait again, as its verdict says. Returns how long the queue's
---                   rate limit still holds up a task that was not retried, in ms
+-- put_back(ending)  delays a task that has left `active`, or lets it wait again, as its verdict says (attempt-end.lua). For a task that
+--                   waits again and was not retried, returns how long the queue's rate limit still holds it up, in ms, and otherwise 0
 -- promote(ids)      lets these delayed tasks wait for their start
 --
--- A task that a worker has no place for is in the delayed set for a few seconds, so that no worker fetches it. Its field `waits` lets it
--- return before the other tasks, so that it keeps its turn, and the set `postponed` tells a light drain that it must wait for the task
--- (queries/count-remaining.lua).
+-- Some ends have `survival`, which is what the attempt shows about a quarantined task: 'lived' ends its quarantine, and 'died' is one more
+-- death of its process.
+--
+-- A quarantined task for which a worker has no place is `postponed`: it is in the delayed set for a few seconds, so that no worker
+-- fetches it. Its field `waits` lets it return before the other tasks, so that it keeps its turn, and the set `postponed` tells a light
+-- drain that it must wait for the task (queries/count-remaining.lua).
+--
+-- `base`, `now` and `has_delayed` are those of end-and-start.lua, and rare-functions.lua has `rare` and `promote_due`.
 --- @include time
 --- @include delayed-set
---- @include note-return
---- @include waiting-place
+--- @include note-moved
+--- @include enter-place
 
 local KEEP_POSTPONED_MS = 60000
 local COUNTED = { retrying = true, retried = true }
+
+local function promote_task(id)
+  local job = base .. id
+  local lane, priority, waits = unpack(redis.call('HMGET', job, 'lane', 'priority', 'waits'))
+  if waits then
+    redis.call('HDEL', job, 'waits')
+  end
+  enter_place(id, lane, tonumber(priority or '0') or 0, waits and true or false)
+  redis.call('XADD', base .. 'events', '*', 'event', 'waiting', 'jobId', id, 'prev', 'delayed')
+  redis.call('HSET', job, 'delay', '0')
+end
 
 local function promote(ids)
   for _, set in ipairs({ 'delayed', 'scheduled', 'retrying' }) do
     redis.call('ZREM', base .. set, unpack(ids))
   end
   for _, id in ipairs(ids) do
-    local job = base .. id
-    local lane, priority, waits = unpack(redis.call('HMGET', job, 'lane', 'priority', 'waits'))
-    if waits then
-      redis.call('HDEL', job, 'waits')
-    end
-    enter_place(id, lane, tonumber(priority or '0') or 0, waits and true or false)
-    redis.call('XADD', base .. 'events', '*', 'event', 'waiting', 'jobId', id, 'prev', 'delayed')
-    redis.call('HSET', job, 'delay', '0')
+    promote_task(id)
   end
   if is_open() then
     redis.call('ZADD', base .. 'marker', '0', '0')
@@ -95,7 +101,7 @@ end
 local function wait_again(ending)
   local id, job, verdict, lane, priority = ending.id, ending.job, ending.verdict, ending.lane, ending.priority
   local is_retry = verdict == 'retried'
-  -- The tasks whose time has come between two attempts start before the next one.
+  -- A retried task joins behind the delayed tasks that are due by now.
   if is_retry then
     promote_due()
   end
@@ -119,7 +125,7 @@ local function put_back(ending)
   else
     wait_again(ending)
   end
-  note_return(id)
+  note_moved(id)
   if survival == 'lived' then
     redis.call('HDEL', job, 'deaths', 'alone', 'diedIn')
   elseif survival == 'died' then

@@ -18,6 +18,8 @@
 --                               may be nil
 -- wake_first(need)              wakes the first lane that waits with this need
 -- key_need(key)                 returns the need with which lanes with needs wait for their concurrency key
+--
+-- `base` is the prefix of the queue's keys.
 
 local function block_lane(name, pass)
   redis.call('ZREM', base .. 'turns', name)

@@ -1,3 +1,5 @@
+-- Finds out which waiting tasks could start now, without starting any.
+--
 -- limits_at(base, now, mark)    returns what the other functions need: whether no task of the queue may start, and the blocked lanes whose
 --                               time has come
 -- next_startable(base, limits)  returns the id of the waiting task that starts next, or nil if no waiting task could start

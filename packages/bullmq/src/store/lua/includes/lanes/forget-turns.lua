@@ -1,5 +1,5 @@
--- forget_turns(base) deletes what is stored about the turns of lanes and about lanes that wait. No task of the queue may be in a lane.
--- `base` is the prefix of the queue's keys.
+-- forget_turns(base) deletes what is stored about the turns of lanes and about lanes that wait. The caller has made sure that no task
+-- of the queue is in a lane. `base` is the prefix of the queue's keys.
 local function forget_turns(base)
   if redis.call('EXISTS', base .. 'waited-needs') == 1 then
     for _, need in ipairs(redis.call('ZRANGE', base .. 'waited-needs', 0, -1)) do

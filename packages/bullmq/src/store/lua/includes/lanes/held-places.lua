@@ -3,8 +3,10 @@
 -- hold_places(id)                            counts a task that becomes active outside of its lane's turn
 -- give_back_places(key, needs, has_limits)   gives back what a task has held that is no longer active, and lets the lanes that have waited
 --                                            for it take turns again
--- resume_key(key)                            lets a lane of the key take turns again, unless it is blocked until some time. Of the lanes
---                                            with needs, the first one is woken
+-- resume_key(key)                            lets the key's lane without needs take turns again, unless it is blocked until some time, and
+--                                            wakes the first of its lanes with needs
+--
+-- `base` is the prefix of the queue's keys.
 --- @include lane
 --- @include blocked-lanes
 --- @include key-limits

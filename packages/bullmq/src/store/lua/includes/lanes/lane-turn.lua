@@ -1,12 +1,15 @@
 -- The turn of a lane that something limits (turns.lua): whether its next task may start, and how its next turn begins.
 --
--- read_lane(name, obstacles)           returns a lane's key, needs and limits, and when it may start a task if it may not start one now
--- open_turn(name, pass, obstacles)     returns the same for its turn. It already counts the start for the key, because a lane that takes
---                                      turns can nearly always start a task
+-- read_lane(name, obstacles)           returns a lane: its `name`, `key` and `needs`, the `limit` and the `rate` of its key, and
+--                                      `starts_at` if it may start a task only then. `obstacles` are those of queue-features.lua
+-- open_turn(name, pass, obstacles)     returns the lane for its turn, with its `pass`. The start already counts for the key (`active`),
+--                                      because a lane that takes turns can nearly always start a task
 -- holds_up(turn)                       blocks the lane if it may start no task, and returns whether it has done so
 -- end_turn(turn, id, lane, obstacles)  must be called after the start of this task, whose field `lane` this is. Returns whether the lane
 --                                      continues to take turns
--- end_idle_turn(turn, is_empty)        must be called after a turn in which nothing has started, for example because the lane is empty
+-- end_idle_turn(turn, is_empty)        must be called after a turn in which nothing has started. `is_empty` is whether the lane had no task
+--
+-- `base` is the prefix of the queue's keys.
 --- @include held-places
 --- @include gates
 
@@ -93,7 +96,7 @@ local function end_turn(turn, id, lane, obstacles)
     redis.call('ZADD', passes, next_pass, key)
   end
   if turn.rate then
-    count_start(turn.rate)
+    count_key_start(turn.rate)
     turn.starts_at = key_starts_at(key, turn.rate, false)
   end
   if turn.is_limited then

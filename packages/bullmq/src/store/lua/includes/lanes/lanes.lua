@@ -14,10 +14,15 @@
 --
 -- When no task waits, the next fetch deletes all of these keys.
 --
--- The name of a lane is its concurrency key or, if its tasks need shares of limiters, the key, the character U+001E and these needs. A task's own
--- field `lane` has the weight of its turn and the name of its lane, separated by a blank. The field is written when the task is added, and
--- never changes. The task is in its lane whenever it waits, whichever script has returned it there. If a Worker that is not attached has
--- put the task into `wait`, the task starts from there, or returns to its lane if the queue limits anything.
+-- The name of a lane is its concurrency key or, if its tasks need shares of limiters, the key, the character U+001E and these needs. A
+-- task's own field `lane` has the weight of its turn and the name of its lane, separated by a blank. The field is written when the task
+-- is added, and never changes. The task is in its lane whenever it waits, whichever script has returned it there. If a Worker that is
+-- not attached has put the task into `wait`, the task starts from there, or returns to its lane if the queue limits anything.
+--
+-- enter_lane(lane, id, priority, to_head)  puts a task with this field `lane` into its lane, at its head if `to_head`. `priority` is 0
+--                                          if the task has none. Returns whether a worker has to wake
+--
+-- leave-lane.lua takes tasks out of lanes, and turns.lua starts them. `base` is the prefix of the queue's keys.
 --- @include lane
 --- @include priority-score
 
@@ -32,9 +37,9 @@ local function join_turns(name)
   redis.call('ZADD', base .. 'turns', 'NX', pass, name)
 end
 
--- Puts a task into its lane, at its head if `to_head`. `priority` is 0 if it has none. Returns whether a worker has to wake. None has to if
--- the lane already had a task, because that task has woken a worker or could not start, or if the lane is blocked until another task ends,
--- because no worker could start the new task. If the lane is blocked until some time, an idle worker has to wake to learn that time.
+-- No worker has to wake if the lane already had a task, because that task has woken a worker or could not start, or if the lane is
+-- blocked until another task ends, because no worker could start the new task. If the lane is blocked until some time, an idle worker
+-- has to wake to learn that time.
 local function enter_lane(lane, id, priority, to_head)
   local name, state, was_empty = lane_name(lane), base .. 'turn-state', false
   local list, priorities = lane_list(base, name), lane_priorities(base, name)

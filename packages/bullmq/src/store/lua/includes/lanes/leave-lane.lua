@@ -4,9 +4,7 @@
 --                              tasks had needs, it takes turns again, so that the next fetch gives its tickets back (tickets.lua)
 -- leave_lane(lane, id)         removes a task with this field `lane` from its lane. Returns whether it was there
 --- @include lane
-
--- As many of a lane's newest tasks are searched first.
-local NEWEST_OF_LANE = 250
+--- @include leave-list
 
 local function note_left_lane(name, count)
   redis.call('HINCRBY', base .. 'turn-state', 'waiting', -count)
@@ -25,12 +23,8 @@ end
 
 local function leave_lane(lane, id)
   local name = lane_name(lane)
-  if redis.call('ZREM', lane_priorities(base, name), id) == 0 then
-    local list = lane_list(base, name)
-    local newest = redis.call('LPOS', list, id, 'MAXLEN', NEWEST_OF_LANE)
-    if redis.call('LREM', list, newest and 1 or -1, id) == 0 then
-      return false
-    end
+  if redis.call('ZREM', lane_priorities(base, name), id) == 0 and not leave_list(lane_list(base, name), id) then
+    return false
   end
   note_left_lane(name, 1)
   return true

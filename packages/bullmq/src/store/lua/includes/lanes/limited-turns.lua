@@ -1,5 +1,5 @@
 -- limited() returns the functions that turns need only in a queue that limits something (lane-turn.lua, held-places.lua), or that has met
--- something rare (rare-turns.lua). It creates them first: they would cost a queue whose lanes only take turns more than its turns.
+-- something rare (rare-turns.lua). The first call creates them: they would cost a queue whose lanes only take turns more than its turns.
 --- @include lane
 --- @include leave-lane
 

@@ -1,7 +1,7 @@
--- oldest_tasks(base, limits) returns the id of the waiting task that has been ready for the longest time and since when it has been ready,
--- and the same of the oldest blocked one. They are nil if there is no such task. It looks at the next task of each place and of some lanes,
--- so the time does not depend on the number of tasks or lanes. `base` is the prefix of the queue's keys, and `limits` is the result of
--- `limits_at` (blocked-tasks.lua).
+-- oldest_tasks(base, limits) returns the id of the waiting task that has been ready for the longest time, since when it has been ready,
+-- and the same of the oldest blocked task; all are nil if there is no such task. The function looks at the next task of each place and
+-- of some lanes, so its time does not depend on the number of tasks or lanes. `base` is the prefix of the queue's keys, and `limits` is
+-- the result of `limits_at` (blocked-tasks.lua).
 --- @include lane-tasks
 --- @include ready-at
 

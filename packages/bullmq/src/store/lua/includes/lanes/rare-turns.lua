@@ -1,10 +1,13 @@
 -- What turns need only from time to time (turns.lua).
 --
--- resume_due(now)                        lets lanes whose time has come take turns again, and lanes of services whose time has come
--- begin_again()                          gives each lane the pass 0. The lanes that wait for a limiter take turns again, and the other
---                                        blocked lanes stay blocked. O(n log n)
--- return_stray(id, lane, is_others_turn) returns a task that has become active from `wait` to its lane. If that was the turn of the tasks
---                                        without a lane, they have not taken it
+-- resume_due(now)                         lets the lanes whose time has come take turns again: those in `lane-times`, and those of the
+--                                         services there (gates.lua)
+-- begin_again()                           gives each lane the pass 0. The lanes that wait for a limiter take turns again, and the other
+--                                         blocked lanes stay blocked. O(n log n)
+-- return_stray(id, lane, is_others_turn)  returns a task that has become active from `wait` to its lane. If that was the turn of the tasks
+--                                         without a lane, gives it back to them
+--
+-- `base` is the prefix of the queue's keys.
 --- @include blocked-lanes
 --- @include gates
 

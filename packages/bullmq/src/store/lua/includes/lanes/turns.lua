@@ -26,7 +26,7 @@
 -- The caller has checked that the queue is not paused, throttled or at its limits, and has moved the tasks that are due to where they wait.
 -- A task that another tool has deleted is dropped. If another tool has put a task with a lane into `wait`, and the queue limits anything,
 -- the task returns to its lane, because no limit applies in `wait`.
---- @include active-tasks
+--- @include give-back
 --- @include leave-lane
 --- @include forget-turns
 
@@ -52,8 +52,8 @@ local function take_head(name)
 end
 
 -- Makes the next task of the lane whose turn it is active. Returns its id, or nil if no task in a lane may start; whether it is the turn of
--- the tasks without a lane, which they have then taken; and whether the task's lane continues to take turns. What limits a lane is asked only where
--- something may limit it.
+-- the tasks without a lane, which they have then taken; and whether the task's lane continues to take turns. The functions of limited() are
+-- used only if something may limit the lane.
 local function take_turn(obstacles)
   local turns, state = base .. 'turns', base .. 'turn-state'
   for _ = 1, MAX_LANES do

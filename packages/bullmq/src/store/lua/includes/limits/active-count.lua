@@ -2,7 +2,7 @@
 -- corrects the stored counts. It also examines blocked lanes, and lets those take turns again that have nothing to wait for. Returns how
 -- many counts and lanes were wrong. If a limit has changed (`has_changed`), it examines every blocked lane, and wakes the first lane that
 -- waits for each limiter. Otherwise, it examines the lanes of the keys whose counts were wrong, and other lanes at random. If the queue
--- limits nothing, it removes all counts. O(active tasks + counted keys + examined lanes).
+-- limits nothing, it removes all counts. O(active tasks + counted keys + examined lanes). `base` is the prefix of the queue's keys.
 --- @include lane
 --- @include held-places
 --- @include ticket-of

@@ -1,4 +1,5 @@
--- Makes tasks wait while a circuit breaker does not let them start.
+-- Makes tasks wait while a circuit breaker does not let them start. A breaker (breaker.lua) decides when they may; the gate of its service
+-- carries that out with a limiter and times of lanes.
 --
 -- A breaker is a limiter without permits. Each task that depends on the service `smtp` needs 1 of `service:smtp`. While the breaker lets no
 -- task start, the limiter has the capacity 0, so the lanes of these tasks leave the turns, and cost nothing. Otherwise, it has no capacity,
@@ -14,7 +15,7 @@
 --
 -- The field `admitted` of a task has, for each service, the breaker's generation when the last attempt started, as JSON.
 --
--- gates() returns these functions, which it creates first, because few tasks depend on a service:
+-- gates() returns these functions. The first call creates them, because few tasks depend on a service:
 --
 -- define, set, remove           see breakers.lua
 -- admit(id, needs)              tells the breakers that a task with these needs has started

@@ -18,8 +18,8 @@
 -- has none. A start is never given back: a task that is requeued has used its share, so a key starts no more than its rate allows, however
 -- its attempts end. packages/engine/src/admission/start-rate.ts computes this in the same way.
 --
--- **Throttles.** A handler that throws `rateLimited` may throttle a key for some time (internals/turns/throttle-key.lua). The sorted set `key-throttles` has these keys by the
--- time at which they may start a task. It expires with the last throttle.
+-- **Throttles.** A handler that throws `rateLimited` may throttle a key for some time (internals/turns/throttle-key.lua). The sorted set
+-- `key-throttles` has these keys by the time at which they may start a task. It expires with the last throttle.
 --
 -- A lane that is blocked because of a rate or a throttle is in `lane-times`, by the time at which it may start a task. The first fetch
 -- after that time lets the lane take turns again, and a worker that has nothing to do waits until then. Times are in ms since 1970.
@@ -30,7 +30,9 @@
 -- count_key(key, by)                       adds 1 or -1 to the active tasks of the key, and returns how many there are
 -- open_rate(key, stored)                   decodes a stored rate into what the other functions call `rate`
 -- key_starts_at(key, rate, has_throttles)  when the key may start its next task, or nil if it may start one now. `rate` may be nil
--- count_start(rate)                        counts a start
+-- count_key_start(rate)                    counts a start
+--
+-- `base` is the prefix of the queue's keys.
 --- @include time
 
 local function limits_of_key(key)
@@ -70,7 +72,7 @@ local function key_starts_at(key, rate, has_throttles)
 end
 
 -- An interval may be too short to change a time in ms since 1970, and Redis refuses an expiry of 0.
-local function count_start(rate)
+local function count_key_start(rate)
   rate.due = math.max(rate.due, rate.now) + rate.interval
   local life = math.max(1, math.ceil(rate.due - rate.now))
   redis.call('SET', base .. 'key-rate:' .. rate.key, string.format('%.3f', rate.due), 'PX', life)

@@ -64,7 +64,7 @@ local function limiters()
       if capacity then
         first, ticket = first_waiter(limiter)
       end
-      local is_behind = first and first ~= name and (ticket < pass or ticket == pass and is_before(first, name))
+      local is_behind = first and first ~= name and (ticket < pass or ticket == pass and is_after(name, first))
       if is_behind or capacity and used_of(limiter) + amount > capacity then
         refused = refused or {}
         refused[#refused + 1] = need

@@ -18,7 +18,6 @@
 -- 2. The first lane that waits for a limiter has been woken, or some limiter refuses it.
 --
 -- first_waiter(limiter)                  the first lane that waits for the limiter, and its ticket
--- is_before(one, other)                  whether the one lane comes before the other if both have the same pass
 -- wake(limiter)                          wakes the first lane that waits for the limiter
 -- wait_for(name, refused, pass, time)    blocks a lane until it is woken because of one of these needs. `time` is the pass that all lanes
 --                                        have reached, or nil
@@ -28,17 +27,7 @@
 --
 -- `each_need` and `capacity_of` are declared before the include.
 --- @include blocked-lanes
-
--- Redis orders equal scores by the bytes of the members, and Lua compares texts by the server's locale.
-local function is_before(one, other)
-  for i = 1, math.min(#one, #other) do
-    local a, b = string.byte(one, i), string.byte(other, i)
-    if a ~= b then
-      return a < b
-    end
-  end
-  return #one < #other
-end
+--- @include is-after
 
 -- Returns the first lane that waits for the limiter, and its ticket. Lanes that need more than the capacity are passed over.
 local function first_waiter(limiter)
@@ -48,7 +37,7 @@ local function first_waiter(limiter)
     if not capacity or tonumber(string.match(need, '%d+$')) <= capacity then
       local lane, score = unpack(redis.call('ZRANGE', base .. 'need-waiters:' .. need, 0, 0, 'WITHSCORES'))
       local at = tonumber(score)
-      if lane and (not first or at < ticket or at == ticket and is_before(lane, first)) then
+      if lane and (not first or at < ticket or at == ticket and is_after(first, lane)) then
         first, ticket = lane, at
       end
     end

@@ -1,7 +1,7 @@
 -- Starts the tasks of a pipeline run that may start, and ends the run. See run.lua.
 --
--- advance(now)  starts what may start: batches that are full, items, the next segment of the source
--- finish(now)   returns whether this call has ended the run
+-- advance(now)  adds the batches of results that are full, and starts what may start: items, full batches, the next segment of the source
+-- finish(now)   ends the run, or starts its reduction, if none of its tasks is left. Returns whether this call has ended the run
 --- @include run-items
 
 -- Whether every item that will ever enter a section has left it.
@@ -14,7 +14,8 @@ local function is_emptied(section)
   end
   return length(number('first' .. section)) == 0 and is_emptied(section - 1)
 end
--- Takes a batch from the items that wait for a stage, if it is full or if no item can come any more. 'before' is the section before the stage.
+-- Takes a batch from the items that wait for a stage, if it is full or no item can come any more. `before` is the section before the
+-- stage.
 local function take_batch(stage, before)
   local waits, size = length(stage), number('batch' .. stage)
   if waits == 0 or waits < size and not is_emptied(before) then

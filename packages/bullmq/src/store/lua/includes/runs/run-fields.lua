@@ -1,10 +1,24 @@
 -- The hash of a pipeline run as a table, and what changes write: items that wait for a stage, tasks that start, entries of the outbox. See
 -- run.lua, which says which locals this expects.
 --
+-- A run has the stages 1 to `stages`. Stage 0 is the source, whose tasks are the numbered segments, and the stage after the last one is
+-- the reduction, with one task. The name of a task is its stage, a dot, and its segment or the position of its item. Batches divide the
+-- stages into sections, from `first<section>` to `last<section>`; an item keeps its position within a section. A section's window is how
+-- many items may be in it, and a stage's room is how many tasks and waiting outputs it may have together.
+--
+-- run                                            the fields of the run's hash. What `changed` names is written at the end of the script,
+--                                                and the keys in `touched` then get the run's expiry time
 -- number(name), set(name, value), add(name, by)  a field as a number, or 0; changes of a field
+-- run_token()                                    the run's id and incarnation
+-- count_item(stage, outcome)                     counts an item for the reply
+-- length(stage)                                  how many items wait for a stage or, after the last one, for a batch of results
+-- write(command, key, ...)                       runs a command that writes a key of the run
+-- write_entry(text)                              adds an entry to the run's outbox
 -- start(stage, position, value)                  starts a task. A long value stays at the run
 -- wait_for(stage, position, value)               lets an item wait for a stage
 -- enter(section)                                 returns the position of an item that enters a section
+-- free()                                         how many items the source may emit now
+-- push_item(value)                               adds an item, or a batch of items, that the source has emitted
 --- @include time
 
 -- A longer input is not passed on but kept at the run, and the task gets a reference (engine/src/pipelines/kept-input.ts).

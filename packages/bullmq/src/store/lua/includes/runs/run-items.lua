@@ -1,8 +1,10 @@
 -- Ends the tasks of a pipeline run, and passes on the items that leave a section. See run.lua.
 --
--- stop(reason, by, now)                          stops the run
--- add_result(value, now)                         adds a result, which may be a batch of items
--- end_task(stage, position, letter, value, now)  records the end of a task. `value` is '' if there is none
+-- stop(reason, by, now)                              stops the run, which cancels its tasks. A run that has all results that it takes (the
+--                                                    reason `taken`) can still be stopped by a cancel or a timeout
+-- add_result(value, now)                             adds a result, which may be a batch of items
+-- end_run_task(stage, position, letter, value, now)  records the first end of a task. `letter` says how it has ended
+--                                                    (groups/end-letters.ts). `value` is '' if there is none
 --- @include run-fields
 
 local function stop(reason, by, now)
@@ -50,7 +52,7 @@ local function add_result(value, now)
     stop('taken', 'run ' .. id, now)
   end
 end
--- Behind a section, items wait for a batch, or they are results.
+-- Lets an item leave its section: it waits for a batch, or is a result. An item without a value was dropped or has failed.
 local function leave_now(section, position, value, now)
   add('left' .. section, 1)
   if value == '' then
@@ -63,6 +65,7 @@ local function leave_now(section, position, value, now)
     add_result(value, now)
   end
 end
+-- Does so in the order of the positions if the run is ordered: an item that is early waits for those before it.
 local function leave(section, position, value, now)
   if run.ordered ~= '1' then
     return leave_now(section, position, value, now)
@@ -119,7 +122,7 @@ local function end_item(stage, position, letter, value, now)
     wait_for(stage + 1, position, value)
   end
 end
-local function end_task(stage, position, letter, value, now)
+local function end_run_task(stage, position, letter, value, now)
   local name = stage .. '.' .. position
   if redis.call('SREM', tasks, name) == 0 then
     return

@@ -3,15 +3,12 @@
 -- these entries for its caller, which delivers them without another call. If the caller dies, the leader finds the claims within seconds.
 --
 -- Expects the run's keys as the locals `base`, `meta`, `definition`, `tasks`, `inputs`, `early`, `results`, `errors` and `outbox`, and the
--- locals `id` and `channels`, the prefix of the channels. The table `run` contains the fields of the run's hash, and is empty if there is
--- no such run. Entries contain the run's token: see runToken of the engine.
+-- locals `id` and `channels`, the prefix of the channels. The table `run` (run-fields.lua) is empty if there is no such run. Entries
+-- contain the run's token: see runToken of the engine.
 --
--- number(name), set(name, value), add(name, by)  a field as a number, or 0; changes of a field
--- push_item(value)     adds an item, or a batch of items, that the source has emitted
--- end_task(stage, position, letter, value, now)  records the end of a task. `value` is '' if there is none
--- stop(reason, by, now)  stops the run
--- reply(now, more)     starts what a change allows to start, saves the run, and returns the reply (RunReply in runs/run-change.ts). Called
---                      last
+-- A script changes the run with the functions of run-fields.lua and run-items.lua, and then calls reply(now, more). It starts what the
+-- change allows to start, ends the run if nothing is left to do, saves the run, and returns the script's reply (RunReply in
+-- runs/run-change.ts).
 --
 -- engine/src/pipelines/run-state.ts and its neighbours make the same decisions in memory and explain them; a model test compares both.
 --- @include run-advance

@@ -3,7 +3,7 @@
 --
 -- start_candidate(ids, now) makes one of the tasks active, and returns its id, or nil if none of them may start. `ids` are separated by
 -- blanks. `now` is in ms since 1970. The caller has checked that the queue is not paused, throttled or at its limits, and has moved the
--- tasks that are due to where they wait.
+-- tasks that are due to where they wait. `base` is the prefix of the queue's keys.
 --
 -- As in BullMQ, tasks without a priority come first. A task that is locked, delayed or active, or that has ended, is not searched for in
 -- the list of waiting tasks, because the search would pass the whole list. Looking at a candidate takes about 1 µs if it does not wait, and
@@ -18,10 +18,10 @@
 --- @include lane-turn
 --- @include rare-turns
 --- @include leave-lane
---- @include leave-wait
+--- @include leave-list
 --- @include forget-turns
 
--- Blocks a lane that takes turns if it may not start a task before some time.
+-- Blocks a lane that takes turns if it may not start a task before some time. Its tickets go back, as in a turn (lane-turn.lua).
 local function hold_until(lane)
   local pass = lane.starts_at and redis.call('ZSCORE', base .. 'turns', lane.name)
   if not pass then
@@ -51,7 +51,7 @@ local function leave_for_start(id, field, obstacles)
   local name, needs = lane.name, lane.needs
   redis.call('ZADD', base .. 'turns', 'XX', 'INCR', 1 / lane_weight(field), name)
   if lane.rate then
-    count_start(lane.rate)
+    count_key_start(lane.rate)
     lane.starts_at = key_starts_at(lane.key, lane.rate, false)
   end
   if needs and redis.call('ZSCORE', base .. 'turns', name) then
@@ -88,7 +88,7 @@ local function take_candidate(ids, obstacles, places)
         leave_for_start(id, lane, obstacles)
         return id
       end
-      if waits and leave_wait(id) then
+      if waits and leave_list(base .. 'wait', id) then
         return id
       end
     end

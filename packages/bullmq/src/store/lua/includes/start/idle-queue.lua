@@ -1,8 +1,10 @@
--- What is done if no task has started.
+-- What a script does if no task has started, or none may be left.
 --
--- next_due(base)    see delayed-set.lua
--- wake_when_due()   lets an idle worker wake then. If a task has started, the next worker finds out itself
--- note_drained()    adds BullMQ's event `drained` if no task is left
+-- next_due(base)   when the next task is due (delayed-set.lua)
+-- wake_when_due()  lets an idle worker wake then. If a task has started, the worker that is woken next finds out itself
+-- note_drained()   adds BullMQ's event `drained` if no task is waiting or active. Delayed tasks do not count
+--
+-- `base` is the prefix of the queue's keys.
 --- @include time
 --- @include delayed-set
 

@@ -2,7 +2,7 @@
 -- keys. See turns.lua.
 --- @include lane-tasks
 
--- How many lanes are examined. Further lanes would matter only if all of these were empty lanes whose turn has come, which a fetch skips.
+-- How many lanes are examined. Further lanes would matter only if all of these were empty lanes whose turn has come, which a start skips.
 local EXAMINED_LANES = 32
 
 local function next_task(base)

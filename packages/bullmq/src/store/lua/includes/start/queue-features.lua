@@ -2,14 +2,17 @@
 -- it uses. EXISTS counts a key as often as it is given. Each key is given a power of two times, so that one command answers several
 -- questions.
 --
--- read_features()           1 if lanes take turns, plus 2 if keys have limits, plus 4 if limiters have capacities
--- read_obstacles(features)  has_limits      whether keys have limits
+-- read_features()           returns 1 if lanes take turns, plus 2 if keys have limits, plus 4 if limiters have capacities
+-- read_obstacles(features)  returns a table of
+--                           has_limits      whether keys have limits
 --                           is_counted      whether active tasks are counted, because of these limits or of capacities
 --                           has_times       whether a lane may be blocked until some time
 --                           has_throttles   whether keys are throttled
 --                           has_key_passes  whether a key may have several lanes
 --                           has_others      whether tasks without a lane wait
 --                           limits_lanes    whether a lane without needs may have to wait, or share its turns
+--
+-- `base` is the prefix of the queue's keys.
 local function read_features()
   local state, limits, capacities = base .. 'turn-state', base .. 'key-limits', base .. 'capacities'
   return redis.call('EXISTS', state, limits, limits, capacities, capacities, capacities, capacities)

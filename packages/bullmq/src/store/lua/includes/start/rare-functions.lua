@@ -1,5 +1,5 @@
--- rare(group) returns the functions of one group, which few tasks need, and creates them first: creating all of them would cost Redis more
--- than the end and the start of a plain task.
+-- rare(group) returns the functions of one group, which few tasks need. The first call creates them: creating all groups would cost Redis
+-- more than the end and the start of a plain task.
 --
 --   turns       lanes and limits (turns.lua)       returns   tasks that go back to a place where they wait (task-return.lua)
 --   candidates  see candidates.lua                 budget    see retry-budget.lua
@@ -8,11 +8,13 @@
 --   ends        see rare-ends.lua                  resent    see resent-end.lua
 --   outbox      see outbox.lua                     idle      see idle-queue.lua
 --
--- promote_due() lets the tasks whose time has come wait for their start. Once none is due, it does nothing until a function of a group that
--- may delay a task or change when it is due is asked for
+-- promote_due() lets the tasks whose time has come wait for their start. Once none is due, it does nothing until a group is asked for
+-- that may delay a task or change when it is due (MOVES_TASKS).
 --
--- What the moves of a batch know from each other: `is_plain` says that a start has found neither lanes nor limits, which those groups may
+-- The moves of a batch share what they have found: `is_plain` says that a start has found neither lanes nor limits, which those groups may
 -- change, and `has_marker` that a start has set the marker that wakes a worker, which an outbox that closes the queue removes.
+--
+-- `base` and `now` are those of end-and-start.lua.
 
 local rare
 
@@ -85,7 +87,7 @@ function rare(group)
     functions = { next_due = next_due, wake_when_due = wake_when_due, note_drained = note_drained }
   else
     --- @include resent-end
-    functions = { was_stored = was_stored, was_removed = was_removed, started_before = started_before }
+    functions = { was_stored = was_stored, was_deleted = was_deleted, started_before = started_before }
   end
   created[group] = functions
   return functions

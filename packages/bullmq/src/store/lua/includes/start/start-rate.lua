@@ -1,8 +1,8 @@
--- BullMQ's rate limit of a queue, or of a Worker's own option: at most `max` tasks start in some time. The string `limiter` counts the starts,
--- and expires with that time.
+-- BullMQ's rate limit of a queue, or of a Worker's own option: at most `max` tasks start in `per_ms` ms. The string `limiter` counts the
+-- starts, and expires with that time. `base` is the prefix of the queue's keys.
 --
--- limited_ms(max)                 for how many ms no task may start, or 0
--- count_start(job, per_ms)        counts the start of this job, unless it only fails because of its children
+-- limited_ms(max)           for how many ms no task may start, or 0
+-- count_start(job, per_ms)  counts the start of this job, unless it starts only in order to fail (BullMQ's field `defa`)
 
 local function limited_ms(max)
   local limiter = base .. 'limiter'

@@ -1,5 +1,6 @@
--- delete_counted(home, id) deletes a job of one of Bullpen's queues that the caller has taken out of its place. If the job has not ended,
--- that refunds its charge and is an end of its own (outbox.lua). `home` is the prefix of the queue's keys. Returns whether the job existed.
+-- delete_counted(home, id) deletes a job of one of Bullpen's queues that the caller has taken out of its place. If the job has not
+-- ended, its charge is refunded, and its deletion is an end of its own, which releases compensations and tells a group (outbox.lua).
+-- `home` is the prefix of the queue's keys. Returns whether the job existed.
 --- @include delete-job
 --- @include outbox
 --- @include task-charge

@@ -9,8 +9,15 @@
 -- field. A task that is deleted later than REPEATS_WITHIN_MS after its enqueue is not remembered, so a queue that keeps its ended tasks for
 -- longer has no such set. Each member takes about 130 bytes.
 --
--- A task of a run that is completed, or cancelled with its run, is deleted by the script that ends it. If that script is sent again,
--- nothing that the attempt has stored is left. The set therefore has another member for such a task, `<id> e<fencing token>`.
+-- The script that ends a task may also delete it: the task of a run that is completed, or cancelled with its run, or a task that is not
+-- kept. If that script is sent again, nothing that the attempt has stored is left. The set therefore has another member for such a
+-- task, `<id> e<fencing token>` (rare-ends.lua, resent-end.lua).
+--
+-- remember_removal(home, member, at)  adds a member. `at` is the time of the task's enqueue, in ms since 1970, or nil for the current time
+-- was_removed(home, task)             returns whether the task that is to be added (new-task.lua) was deleted soon after an earlier
+--                                     call had added it, and whether it had replaced another one
+--
+-- `home` is the prefix of the queue's keys.
 --- @include time
 
 local REPEATS_WITHIN_MS = 20000
@@ -38,7 +45,7 @@ local function remember_removal(home, member, at)
   redis.call('PEXPIRE', set, REPEATS_WITHIN_MS)
 end
 
--- Returns whether the task has recently been deleted, and whether it replaced another one. Only tasks with a unique key can do so.
+-- Only tasks with a unique key can replace others.
 local function was_removed(home, task)
   if has_removed == nil then
     has_removed = redis.call('EXISTS', home .. 'recently-removed') == 1

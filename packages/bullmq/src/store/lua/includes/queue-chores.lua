@@ -1,4 +1,4 @@
--- What a leader tidies up in a queue at each survey (leader/survey-queue.lua).
+-- What the leader tidies up in a queue at each survey (leader/survey-queue.lua).
 --
 -- reopen_queue(…)            returns whether the queue is paused, and its concurrency. An outbox opens the queue when its entries are
 --                            deleted; this opens it if the outbox was deleted as a whole, by somebody else. Also removes the placeholder

@@ -1,13 +1,14 @@
--- Puts tasks into the places where they wait, with the events from which BullMQ's tools learn of it.
+-- Puts tasks into the places where they wait, with the events from which BullMQ's tools learn of it. `base` is the prefix of the
+-- queue's keys.
 --
--- place_task(task)                            puts a new task into `delayed`, or behind others
+-- place_task(task)                            puts a new task into `delayed` if it has a delay, and otherwise behind those that wait
 -- delay_task(id, due, part)                   puts a task into `delayed` and into `scheduled` or `retrying`. `due` is in ms since 1970
 -- place_waiting(id, lane, priority, to_head)  puts a task into its lane, `prioritized` or `wait`: behind the others there or, if `to_head`,
---                                             before them. A task that belongs behind those in `wait` is kept for write_waiting
--- write_waiting()                             writes the kept tasks to `wait`, and the marker that wakes a worker. It must be called after
---                                             the others
+--                                             before them. A task that belongs behind those in `wait` is only kept in the table `waiting`
+-- write_waiting()                             writes the kept tasks to `wait`, and the marker that wakes a worker if one has to wake. The
+--                                             script must call it after its last call of the others
 --
--- `rare().enter_place` is that of waiting-place.lua, which few tasks need: most have no lane and no priority.
+-- The includer declares `rare()`, whose `enter_place` is that of enter-place.lua. Few tasks need it: most have no lane and no priority.
 --- @include time
 --- @include queue-meta
 --- @include delayed-set

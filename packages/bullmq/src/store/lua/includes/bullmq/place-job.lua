@@ -1,12 +1,14 @@
 -- place_job(home, id, job) puts a job into the place where it waits for a worker, when a team adds it (own-job.lua), or when it is the
 -- parent of a flow whose children have ended. `home` is the prefix of the keys of the job's queue, which may be another queue than the
--- script's. `job` is a table of:
+-- script's. Such a job has no lane. Unlike place-task.lua, it writes everything at once. `job` is a table of:
 --
 --   due       when the job is due, in ms since 1970, or nil
 --   part      the set of its status while it is delayed: `scheduled` or `retrying`, or nil if the queue is not one of Bullpen's
 --   priority  0 if it has none
---   to_head   whether it starts before the other tasks of the queue
+--   to_head   whether it starts before the others in `wait`, if it has no priority
 --   from      where it has waited before, or nil
+--
+-- delay_job(home, id, due, part) does so with a delayed job.
 --- @include time
 --- @include delayed-set
 --- @include priority-score
@@ -17,6 +19,7 @@ local function delay_job(home, id, due, part)
   redis.call('ZADD', home .. 'marker', whole(next_due(home)), '1')
 end
 
+-- Decides for any queue what is_open decides for the script's own (queue-meta.lua).
 local function may_start_job(home)
   local paused, concurrency = unpack(redis.call('HMGET', home .. 'meta', 'paused', 'concurrency'))
   return not paused and not (concurrency and redis.call('LLEN', home .. 'active') >= tonumber(concurrency))

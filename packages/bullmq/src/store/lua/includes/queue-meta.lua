@@ -1,10 +1,10 @@
--- What BullMQ keeps of a queue in its hash `meta`, and its stream of events. `base` is the prefix of the queue's keys.
+-- What BullMQ stores about a queue in its hash `meta`, and in its stream of events. `base` is the prefix of the queue's keys.
 --
 -- queue_meta(is_changed)           the fields `paused`, `concurrency`, `max`, `duration` and `opts.maxLenEvents`, in this order, each false
 --                                  if it is not set. They are read once, and again after a change
 -- is_open()                        whether tasks may start: the queue is not paused, and has fewer active tasks than it may have
--- add_bullmq_event(name, id, ...)  adds an event, with further fields. A stream that keeps 0 events keeps those of the last script, because
---                                  readers get events once the script has ended
+-- add_bullmq_event(name, id, ...)  adds an event about a task, with further fields. A stream that keeps 0 events keeps those of the last
+--                                  script, because readers get events once the script has ended
 local MAX_STORED_EVENTS = '10000'
 
 local stored_meta, is_emptied

@@ -1,6 +1,7 @@
--- enter_place(id, lane, priority, to_head) puts a task where it waits for a worker: into its lane, `prioritized` or `wait`, behind the others
--- there or, if `to_head`, before them. `priority` is 0 if it has none. Returns whether a worker has to wake (lanes.lua). `base` is the prefix
--- of the queue's keys.
+-- enter_place(id, lane, priority, to_head) puts a task where it waits for a worker: into its lane, `prioritized` or `wait`, behind the
+-- others there or, if `to_head`, before them. A task with a priority goes behind or before those of its priority. `lane` is the task's
+-- field of that name, and `priority` is 0 if it has none. Returns whether a worker has to wake (lanes.lua). `base` is the prefix of the
+-- queue's keys.
 --- @include lanes
 --- @include priority-score
 

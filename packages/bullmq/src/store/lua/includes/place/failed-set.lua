@@ -1,5 +1,5 @@
--- The tasks that have ended without success. They are in BullMQ's set `failed`, and each of them is also in one of the sets `dead`,
--- `cancelled` and `expired`, with the same score: the time of its end, in ms since 1970.
+-- The tasks that have ended without success. They are in BullMQ's set `failed`, and each of them is also in one of its parts, the sets
+-- `dead`, `cancelled` and `expired`, with the same score: the time of its end, in ms since 1970.
 --
 -- enter_failed(base, id, part, score, fingerprint)  adds a task to `failed` and to the set `part`. For a dead task, `fingerprint` is its
 --                                                   kind of error as `encodeKind` returns it (internals/status/stored-kind.ts), otherwise

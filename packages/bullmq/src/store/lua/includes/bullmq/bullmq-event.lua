@@ -1,0 +1,14 @@
+-- add_event_of(home, name, id, ...) adds an event of BullMQ about a job, with further fields, to the stream of the queue whose keys
+-- have the prefix `home`. A stream that keeps 0 events keeps those of the last script, because readers get events once the script has
+-- ended. Scripts about many tasks of their own queue use add_bullmq_event (queue-meta.lua) instead, which reads all that it needs at
+-- once.
+local MAX_EVENTS = '10000'
+
+local function add_event_of(home, name, id, ...)
+  local stream, most = home .. 'events', redis.call('HGET', home .. 'meta', 'opts.maxLenEvents')
+  if not most then
+    most = MAX_EVENTS
+    redis.call('HSET', home .. 'meta', 'opts.maxLenEvents', most)
+  end
+  redis.call('XADD', stream, 'MAXLEN', '~', most, '*', 'event', name, 'jobId', id, ...)
+end
