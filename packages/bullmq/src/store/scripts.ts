@@ -2751,7 +2751,7 @@ local function release_follow_ups(job, lines, own, status, add)
   add_chain(NEXT, next_ones, add)
   if lines ~= '' and (status ~= 'dead' or #kept == 0) then
     redis.call('HDEL', job, 'followUps')
-  elseif #next_ones > 1 then
+  elseif #next_ones > 0 then
     redis.call('HSET', job, 'followUps', table.concat(kept, '\\n'))
   end
 end
