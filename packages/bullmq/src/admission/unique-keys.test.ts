@@ -11,6 +11,7 @@ import { openPatientBroker } from '../broker/patient-broker.fixture.ts'
 import { queueKeys } from '../keys.ts'
 import { createKeyRemover } from '../leader/unique-key-remover.ts'
 import { long, silent } from '../setup.fixture.ts'
+import { newOne, queueOfMoves } from '../store/move-batch.fixture.ts'
 
 async function openQueue(redisUrl = inject('redisUrl')) {
   const namespace = `t-${randomUUID().slice(0, 12)}`
@@ -82,6 +83,27 @@ describe('the entry of a unique key', () => {
     expect(until).toBeLessThanOrEqual((await now()) + 3_600_000)
   })
 
+  it('names the newest of several tasks that replace each other in one call of the script, and only that task waits', async () => {
+    const { add, start, redis, keys } = queueOfMoves()
+    const unique: UniqueKey = { key: 'k', until: 'finished', onConflict: 'replace', maxDelayMs: undefined }
+    const tasks = [1, 2, 3].map(() => newOne({ unique }))
+    await add(tasks)
+    const newest = tasks[2]?.id ?? expect.fail()
+    expect(Object.values(await redis.hgetall(keys.uniqueKeys))).toEqual([`${newest} f`])
+    expect(await redis.lrange(keys.wait, 0, -1)).toEqual([newest])
+    expect(await redis.hmget(keys.totals, 'accepted', 'removed')).toEqual(['3', '2'])
+    expect(await start('token')).toEqual([newest])
+  })
+
+  it('names a task that replaces a delayed one in the same call of the script, although no task is delayed any more', async () => {
+    const { add, redis, keys } = queueOfMoves()
+    const unique: UniqueKey = { key: 'k', until: 'finished', onConflict: 'replace', maxDelayMs: undefined }
+    const tasks = [newOne({ unique, delayMs: 60_000 }), newOne({ unique })]
+    await add(tasks)
+    expect(await redis.lrange(keys.wait, 0, -1)).toEqual([tasks[1]?.id])
+    expect(await redis.exists(keys.delayed, keys.scheduled)).toBe(0)
+  })
+
   it('takes at most 150 bytes if there are many', async () => {
     const { enqueue, redis, keys } = await openQueue()
     const count = 2_000
@@ -117,6 +139,13 @@ describe('a task that a cancel by filter covers', () => {
     const second = await enqueue({ onConflict: 'error' })
     expect(second.action).toBe('created')
     expect((await broker.find(first.id))?.status).toBe('cancelled')
+  })
+
+  it('is found although a rule contains half of a character, which Redis does not decode', async () => {
+    const { enqueue, redis, keys } = await openQueue()
+    const first = await enqueue()
+    await redis.hset(keys.cancelRules, 'r', JSON.stringify({ ...RULE, tag: '\ud83d' }))
+    expect(await enqueue()).toMatchObject({ id: first.id, action: 'existing' })
   })
 
   it('has its key for the time that it asked for, is reported as cancelled, and is neither replaced nor postponed', async () => {

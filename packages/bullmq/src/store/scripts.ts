@@ -3022,8 +3022,9 @@ local function write_waiting()
   if may_wake and is_open() then
     redis.call('ZADD', base .. 'marker', '0', '0')
   end
-  if has_delayed then
-    redis.call('ZADD', base .. 'marker', whole(next_due(base)), '1')
+  local due = has_delayed and next_due(base)
+  if due then
+    redis.call('ZADD', base .. 'marker', whole(due), '1')
   end
 end
 `,
@@ -4758,6 +4759,7 @@ local function start_next(features, now)
 end
 `,
   'unique-keys': `--- @include time
+--- @include decode-json
 --- @include key-owner
 --- @include matching-rule
 --- @include leave-place
@@ -4789,7 +4791,7 @@ local function certain_end(id, now)
   end
   local rules = {}
   for i, text in ipairs(redis.call('HVALS', base .. 'cancel-rules')) do
-    rules[i] = cjson.decode(text)
+    rules[i] = decode_json(text)
   end
   return #rules > 0 and matching_rule(base, rules, id) and 'cancelled' or nil
 end
@@ -4861,6 +4863,7 @@ local function take_key(task)
 end
 local function delete_replaced(task)
   local id = task.replaced
+  write_waiting()
   local place = delete_waiting_task(id)
   redis.call('ZREM', base .. 'expiries', id)
   redis.call('XADD', base .. 'events', '*', 'event', 'removed', 'jobId', id, 'prev', place or 'unknown')

@@ -12,6 +12,7 @@
 -- delete_replaced(task)   deletes the task that the new one replaces
 -- take_key(task)          gives the key to the new task
 --- @include time
+--- @include decode-json
 --- @include key-owner
 --- @include matching-rule
 --- @include leave-place
@@ -50,7 +51,7 @@ local function certain_end(id, now)
   end
   local rules = {}
   for i, text in ipairs(redis.call('HVALS', base .. 'cancel-rules')) do
-    rules[i] = cjson.decode(text)
+    rules[i] = decode_json(text)
   end
   return #rules > 0 and matching_rule(base, rules, id) and 'cancelled' or nil
 end
@@ -131,9 +132,11 @@ local function take_key(task)
   redis.call('HSET', base .. 'unique-keys', task.wanted.key, task.id .. ' ' .. task.wanted.span)
 end
 
--- Deletes the replaced task, when nothing can prevent the new one from being stored.
+-- Deletes the replaced task, when nothing can prevent the new one from being stored. If the same script has added the replaced task,
+-- that task must first be in `wait`: it would otherwise be written there after it was deleted.
 local function delete_replaced(task)
   local id = task.replaced
+  write_waiting()
   local place = delete_waiting_task(id)
   redis.call('ZREM', base .. 'expiries', id)
   redis.call('XADD', base .. 'events', '*', 'event', 'removed', 'jobId', id, 'prev', place or 'unknown')

@@ -50,7 +50,9 @@ local function write_waiting()
   if may_wake and is_open() then
     redis.call('ZADD', base .. 'marker', '0', '0')
   end
-  if has_delayed then
-    redis.call('ZADD', base .. 'marker', whole(next_due(base)), '1')
+  -- The script may have replaced the only delayed task.
+  local due = has_delayed and next_due(base)
+  if due then
+    redis.call('ZADD', base .. 'marker', whole(due), '1')
   end
 end
