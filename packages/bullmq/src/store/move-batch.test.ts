@@ -109,6 +109,20 @@ it('an end that fails in Redis fails alone', async () => {
   await redis.del(keys.failed)
 })
 
+it.each([
+  ['BullMQ’s option removes', ['keepCount', 0, 'keepLimit', 1_000]],
+  ['the retention removes', ['keptCount', 0]],
+])('the end of a task that %s at once is recognised if it is sent again', async (_how, more) => {
+  const { add, start, moves, redis, keys } = queueOfMoves()
+  const task = newOne()
+  await add([task])
+  await start('token')
+  const batch = [{ token: 'token', starts: false, end: { ...completed(task.id), more } }]
+  expect(await moves(Date.now(), batch)).toEqual([[0, 0]])
+  expect(await redis.exists(keys.job(task.id), keys.completed)).toBe(0)
+  expect(await moves(Date.now(), batch, { isRepeat: true })).toEqual([[0, 0]])
+})
+
 it('a start that fails in Redis does not undo the end before it', async () => {
   const { fetchAll, end, redis, keys, settled, worker } = await withWorker(3)
   const [a] = await fetchAll(1)

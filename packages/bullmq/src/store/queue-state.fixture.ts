@@ -41,8 +41,8 @@ async function storedIn(redis: Redis, key: string, { ignoredFields = [], event =
     }
     case 'zset': {
       const members = await redis.zrange(key, 0, '-1', 'WITHSCORES')
-      // The scores are times, so the order is that of the ids if several jobs were added within 1 ms.
-      return key.endsWith(':waiting-children') ? members.toSorted() : members
+      // The scores are times, so the order is that of the ids if several jobs were added, or removed, within 1 ms.
+      return /:(waiting-children|recently-removed)$/.test(key) ? members.toSorted() : members
     }
     case 'list':
       return redis.lrange(key, 0, -1)

@@ -3216,16 +3216,19 @@ local function tell_others(ending)
     report_to_parent(ending.parent, job, value, now)
   end
 end
-local function remove_unkept(ending)
-  remove_ended_task(base, ending.verdict, ending.id)
-  if ending.attempt ~= '' then
+local function remember_if_removed(ending)
+  if ending.attempt ~= '' and redis.call('EXISTS', ending.job) == 0 then
     remember_removal(base, ending.id .. ' e' .. ending.attempt)
   end
+end
+local function remove_unkept(ending)
+  remove_ended_task(base, ending.verdict, ending.id)
+  remember_if_removed(ending)
 end
 local function store_end(ending, set, result, attempts)
   local id, job, status, keep_count = ending.id, ending.job, ending.verdict, ending.keepCount
   if keep_count == '0' then
-    return remove_ended_task(base, status, id)
+    return remove_unkept(ending)
   end
   local fields = ending.fields or {}
   local n = #fields
@@ -3243,6 +3246,7 @@ local function store_end(ending, set, result, attempts)
   if ending.keepAge or keep_count then
     local since = ending.keepAge and whole(math.floor(now - ending.keepAge * 1000) + 1) or ''
     remove_ended(base, set, since, keep_count or '', tonumber(ending.keepLimit))
+    remember_if_removed(ending)
   end
 end
 local function note_exhausted(id, attempts)
@@ -3251,6 +3255,7 @@ local function note_exhausted(id, attempts)
 end
 local function remove_old(ending)
   remove_ended(base, ending.verdict, ending.keptSince or '', ending.keptCount or '', REMOVED_PER_END)
+  remember_if_removed(ending)
 end
 `,
   'rare-functions': `local rare

@@ -220,7 +220,7 @@ export const BULLPEN_ROWS = {
   recentlyRemoved: {
     type: 'sorted set',
     holds:
-      'the tasks that were deleted within 20 s of their enqueue, and those of pipeline runs that their ends have deleted',
+      'the tasks that were deleted within 20 s of their enqueue, and the attempts whose ends have deleted their task',
     owner: 'queue',
     ends: 'expires 20 s after its last member was added',
     expires: true,

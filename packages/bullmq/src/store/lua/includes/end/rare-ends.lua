@@ -45,17 +45,22 @@ local function tell_others(ending)
   end
 end
 
-local function remove_unkept(ending)
-  remove_ended_task(base, ending.verdict, ending.id)
-  if ending.attempt ~= '' then
+-- If the end has removed its task, remembers the end. Nothing else would show that it was carried out if it is sent again (resent-end.lua).
+local function remember_if_removed(ending)
+  if ending.attempt ~= '' and redis.call('EXISTS', ending.job) == 0 then
     remember_removal(base, ending.id .. ' e' .. ending.attempt)
   end
+end
+
+local function remove_unkept(ending)
+  remove_ended_task(base, ending.verdict, ending.id)
+  remember_if_removed(ending)
 end
 
 local function store_end(ending, set, result, attempts)
   local id, job, status, keep_count = ending.id, ending.job, ending.verdict, ending.keepCount
   if keep_count == '0' then
-    return remove_ended_task(base, status, id)
+    return remove_unkept(ending)
   end
   local fields = ending.fields or {}
   local n = #fields
@@ -73,6 +78,7 @@ local function store_end(ending, set, result, attempts)
   if ending.keepAge or keep_count then
     local since = ending.keepAge and whole(math.floor(now - ending.keepAge * 1000) + 1) or ''
     remove_ended(base, set, since, keep_count or '', tonumber(ending.keepLimit))
+    remember_if_removed(ending)
   end
 end
 
@@ -83,4 +89,5 @@ end
 
 local function remove_old(ending)
   remove_ended(base, ending.verdict, ending.keptSince or '', ending.keptCount or '', REMOVED_PER_END)
+  remember_if_removed(ending)
 end
