@@ -401,13 +401,13 @@ it('one fetch drops a bounded number of ids without a job, and a worker fetches 
   expect(await worker.getNextJob('token', { block: false })).toMatchObject({ id: 'a' })
 })
 
-it.each(['wait', 'prioritized'] as const)(
+it.each(['wait', 'prioritized', 'delayed'] as const)(
   'an id without a job in `%s` is dropped, and the next job starts',
   async (place) => {
     const { add, fetch, fetchNone, redis, keys } = stage(true, {})
     const options = place === 'prioritized' ? { priority: 4 } : {}
     if (place === 'wait') await redis.rpush(keys.wait, 'gone', 'lost')
-    else await redis.zadd(keys.prioritized, 1, 'gone', 2, 'lost')
+    else await redis.zadd(keys[place], 1, 'gone', 2, 'lost')
     await add('a', options)
     expect(await fetch()).toMatchObject({
       id: 'a',

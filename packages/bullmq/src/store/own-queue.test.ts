@@ -518,6 +518,13 @@ describe('a promotion of', () => {
     expect(await expectSame(PROMOTIONS['a waiting job'] ?? expect.fail())).toMatchObject({ code: -3 })
   })
 
+  it('a job that is lost is refused, and creates no hash for it', async () => {
+    const { redis, keys, queue } = stage('bullpen')
+    await redis.zadd(keys.delayed, 4_096, 'lost')
+    await expect(new Job(queue, 'x', {}, {}, 'lost').promote()).rejects.toMatchObject({ code: -3 })
+    expect(await redis.exists(keys.job('lost'), keys.wait)).toBe(0)
+  })
+
   it('a task leaves the set of its status', async () => {
     const one = stage('bullpen')
     await one.add('j', { delay: 60_000 })
@@ -672,6 +679,7 @@ describe('a change of the priority of', () => {
   it('a job is refused with BullMQ’s code', async () => {
     expect(await expectSame(PRIORITIES['a job that is gone'] ?? expect.fail())).toMatchObject({ code: -1 })
   })
+
 })
 
 const changed = (job: Job): Promise<void> => job.updateData({ text: 'longer than it was, with an é' })

@@ -4382,7 +4382,10 @@ local KEEP_POSTPONED_MS = 60000
 local COUNTED = { retrying = true, retried = true }
 local function promote_task(id)
   local job = base .. id
-  local lane, priority, waits = unpack(redis.call('HMGET', job, 'lane', 'priority', 'waits'))
+  local name, lane, priority, waits = unpack(redis.call('HMGET', job, 'name', 'lane', 'priority', 'waits'))
+  if not name and redis.call('EXISTS', job) == 0 then
+    return
+  end
   if waits then
     redis.call('HDEL', job, 'waits')
   end
@@ -9429,7 +9432,7 @@ local job = KEYS[1]
 local base, id = ARGV[1], ARGV[2]
 --- @include place-again
 --- @include leave-place
-if not leave_delayed(base, id) then
+if redis.call('EXISTS', job) == 0 or not leave_delayed(base, id) then
   return -3
 end
 local lane, priority, keeps_turn = unpack(redis.call('HMGET', job, 'lane', 'priority', 'waits'))

@@ -6,13 +6,13 @@
 -- ARGV[1]  base  the prefix of the queue's keys
 -- ARGV[2]  id    the task's id
 --
--- Returns `number`: 0, or BullMQ's code -3 if the task is not delayed.
+-- Returns `number`: 0, or BullMQ's code -3 if the task is not delayed or does not exist.
 local job = KEYS[1]
 local base, id = ARGV[1], ARGV[2]
 --- @include place-again
 --- @include leave-place
 
-if not leave_delayed(base, id) then
+if redis.call('EXISTS', job) == 0 or not leave_delayed(base, id) then
   return -3
 end
 local lane, priority, keeps_turn = unpack(redis.call('HMGET', job, 'lane', 'priority', 'waits'))

@@ -20,9 +20,14 @@
 local KEEP_POSTPONED_MS = 60000
 local COUNTED = { retrying = true, retried = true }
 
+-- An id whose task was deleted or lost is dropped. HSET would create a hash for it, without the task, and whatever looks for lost tasks
+-- would believe that this one exists.
 local function promote_task(id)
   local job = base .. id
-  local lane, priority, waits = unpack(redis.call('HMGET', job, 'lane', 'priority', 'waits'))
+  local name, lane, priority, waits = unpack(redis.call('HMGET', job, 'name', 'lane', 'priority', 'waits'))
+  if not name and redis.call('EXISTS', job) == 0 then
+    return
+  end
   if waits then
     redis.call('HDEL', job, 'waits')
   end
