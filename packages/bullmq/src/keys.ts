@@ -301,7 +301,7 @@ export function queueKeys(namespace: string, queue: string) {
     cancelKnown: (id: string) => `${base}:cancel-known:${id}`,
     /** Hash: the progress of a cancel rule, which is kept for a day after the rule is done. */
     cancelProgress: (id: string) => `${base}:cancel-progress:${id}`,
-    /** Set: the tasks that have returned from `active` to a place where they wait, as long as the queue has cancel rules. */
+    /** Set: the tasks that have returned from `active`, or moved back, while the queue has cancel rules. */
     cancelReturned: `${base}:cancel-returned`,
     /** Hash: the `id` of the bulk canceller's current pass, and the rules that match a task in `cancelReturned`, by id. */
     cancelPass: `${base}:cancel-pass`,

@@ -4,7 +4,7 @@
 --
 -- KEYS[1]  leader          the queue's fencing number
 -- KEYS[2]  cancelRules     the rules
--- KEYS[3]  cancelReturned  the tasks that have returned from `active` during a pass
+-- KEYS[3]  cancelReturned  the tasks that have returned from `active`, or moved back, during a pass
 -- KEYS[4]  cancelPass      the current pass
 -- ARGV[1]  fencing         the leader's number
 -- ARGV[2]  pass            an id of the new pass

@@ -23,8 +23,9 @@ import { BULK_CANCELLER, KNOWN_TO_ALL_MS, parseRules } from './by-filter.ts'
 /**
  * The order in which a scan for unfinished tasks visits the places. A task that can't be started moves in the same order (active
  * → delayed → prioritized → lanes → wait), so a task that moves during the scan is found later instead of being missed. A task that
- * was fetched from `wait` before the scan reached it is found in `active` at the end, or is noted in `cancel-returned` by every script
- * that returns a task from `active` while the queue has rules. The script that ends a fetched task counts it in its rule's progress.
+ * was fetched from `wait` before the scan reached it is found in `active` at the end, or is noted in `cancel-returned`: while the queue has
+ * rules, every script notes there a task that it returns from `active`, or moves back in this order or to an earlier due time
+ * (store/lua/includes/cancel/note-moved.lua). The script that ends a fetched task counts it in its rule's progress.
  */
 const SCAN_ORDER = ['active', 'delayed', 'prioritized', 'lanes', 'wait', 'active'] as const
 

@@ -2,8 +2,9 @@
 -- Deletes the cancel rules for which a whole pass did not find a matching task.
 --
 -- A pass misses a task that was fetched before the pass reached the place where the task waited, and that returned from `active` before
--- the pass reached `active`. The set `cancelReturned` holds these tasks, and this script empties it page by page. In the current pass's
--- hash, the script records each rule that matches a task in the set. Once the set is empty, the script deletes the other rules.
+-- the pass reached `active`, and a task that moved to where the pass had already been. The set `cancelReturned` holds these tasks
+-- (store/lua/includes/cancel/note-moved.lua), and this script empties it page by page. In the current pass's hash, the script records each
+-- rule that matches a task in the set. Once the set is empty, the script deletes the other rules.
 --
 -- The script may be sent again if its reply is lost. The recorded rules are kept until the next pass begins, so a repeated call does not
 -- delete a rule because the first call has emptied the set. A call that belongs to an earlier pass, whose records are gone, does nothing.

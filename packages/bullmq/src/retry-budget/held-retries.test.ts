@@ -139,6 +139,23 @@ describe('the retry budget in Redis', () => {
     })
   })
 
+  it('notes a retry that now starts earlier for the cancel rules, because it may have moved past their scan', async () => {
+    const redis = new Redis(inject('redisUrl'))
+    onTestFinished(() => redis.disconnect())
+    const base = `{t-${randomUUID().slice(0, 12)}.q}:q:`
+    const at = Date.now()
+    const budget = { ratio: 0, minRetriesPerSecond: 0.1 }
+    const counts = createAttemptCounts(() => at)
+    await redis.hset(`${base}cancel-rules`, 'r', '{}')
+    for (const id of ['a', 'b']) {
+      const packed = counts.count(resultOf(id, 1, 'retrying', budget))
+      await runScript(redis, step, { base }, { budget: packed, at, does: 'fail', id, backoffEndsAt: at + 1 })
+    }
+    const packed = counts.count(resultOf('a', 2, 'completed', budget))
+    await runScript(redis, step, { base }, { budget: packed, at, does: 'completed', id: 'a', backoffEndsAt: at })
+    expect(await redis.smembers(`${base}cancel-returned`)).toEqual(['b'])
+  })
+
   it('expires when none of it is used', async () => {
     const redis = new Redis(inject('redisUrl'))
     onTestFinished(() => redis.disconnect())

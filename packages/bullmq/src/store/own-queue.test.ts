@@ -610,6 +610,15 @@ describe('a change of the delay of', () => {
     expect(await redis.zrange(keys.retrying, 0, '-1')).toEqual(['j'])
   })
 
+  it('a task is noted for the cancel rules, because it may have moved past their scan', async () => {
+    const one = stage('bullpen')
+    const { redis, keys, queue } = one
+    await one.add('j', { delay: 60_000 })
+    await redis.hset(keys.cancelRules, 'r', '{}')
+    await (await queue.getJob('j'))?.changeDelay(5_000)
+    expect(await redis.smembers(keys.cancelReturned)).toEqual(['j'])
+  })
+
   it('a task does not let a worker wait longer than until the next lane may start a task', async () => {
     const one = stage('bullpen')
     const { redis, keys, queue } = one
@@ -680,6 +689,14 @@ describe('a change of the priority of', () => {
     expect(await expectSame(PRIORITIES['a job that is gone'] ?? expect.fail())).toMatchObject({ code: -1 })
   })
 
+  it('a waiting task is noted for the cancel rules, because it may have moved past their scan', async () => {
+    const one = stage('bullpen')
+    const { redis, keys, queue } = one
+    await one.add('j')
+    await redis.hset(keys.cancelRules, 'r', '{}')
+    await (await queue.getJob('j'))?.changePriority({ priority: 2 })
+    expect(await redis.smembers(keys.cancelReturned)).toEqual(['j'])
+  })
 })
 
 const changed = (job: Job): Promise<void> => job.updateData({ text: 'longer than it was, with an é' })

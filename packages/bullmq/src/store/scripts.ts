@@ -1670,6 +1670,7 @@ local function give_back_places(key, needs, has_limits)
 end
 `,
   'held-retries': `--- @include delayed-set
+--- @include note-moved
 local GAP, MOVED_UP = 5, 20
 local function held_retry(member)
   local backoff_ends_at, due, id = string.match(member, '^(%d+) (%d+) (.*)$')
@@ -1687,6 +1688,7 @@ local function advance_start(id, due, starts_at)
     return false
   end
   change_due(base, id, starts_at, 'retrying')
+  note_moved(id)
   return true
 end
 local function release_retry(line, now)
@@ -3360,11 +3362,13 @@ local function begin_again()
 end
 local function return_stray(id, lane, is_others_turn)
   --- @include lanes
+  --- @include note-moved
   redis.call('LPOP', base .. 'active')
   if is_others_turn then
     redis.call('HINCRBYFLOAT', base .. 'turn-state', 'pass', '-1')
   end
   enter_lane(lane, id, 0, true)
+  note_moved(id)
 end
 `,
   'ready-at': `local function ready_at(base, id)
@@ -8929,6 +8933,7 @@ export const changeDelayScript = luaScript<'job', 'base' | 'id' | 'delay', numbe
 local job = KEYS[1]
 local base, id, delay = ARGV[1], ARGV[2], ARGV[3]
 --- @include place-again
+--- @include note-moved
 local function part_of()
   if redis.call('ZSCORE', base .. 'scheduled', id) then
     return 'scheduled'
@@ -8948,6 +8953,7 @@ redis.call('HSET', job, 'delay', delay)
 delay_task(id, due, part)
 add_bullmq_event('delayed', id, 'delay', whole(due))
 write_waiting()
+note_moved(id)
 return 0
 `,
 })
@@ -8967,6 +8973,7 @@ local job = KEYS[1]
 local base, id, priority, lifo = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 --- @include place-again
 --- @include leave-place
+--- @include note-moved
 if redis.call('EXISTS', job) == 0 then
   return -1
 end
@@ -8974,6 +8981,7 @@ redis.call('HSET', job, 'priority', priority)
 if leave_ready(id) then
   place_waiting(id, redis.call('HGET', job, 'lane'), tonumber(priority), lifo == '1')
   write_waiting()
+  note_moved(id)
 end
 return 0
 `,

@@ -333,8 +333,11 @@ it('a task with a lane that another tool has put into the waiting list starts fr
   const stray = (await redis.rpop(keys.lane('a'))) ?? ''
   await redis.hincrby(keys.turnState, 'waiting', -1)
   await redis.rpush(keys.wait, stray)
+  await redis.hset(keys.cancelRules, 'r', '{}')
   expect(keysOf(await startAll())).toBe('- -')
   expect(await violations()).toEqual([])
+  // The scan of a cancel by filter visits the lanes before the waiting list.
+  expect(await redis.smembers(keys.cancelReturned)).toEqual([stray])
   while (await complete());
   expect(await startAll()).toEqual([stray])
 })

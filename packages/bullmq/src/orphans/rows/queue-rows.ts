@@ -379,7 +379,7 @@ export const BULLPEN_ROWS = {
   },
   cancelReturned: {
     type: 'set',
-    holds: 'tasks that have returned to their queue during a cancel by filter',
+    holds: 'tasks that have returned to their queue, or moved in it, during a cancel by filter',
     owner: 'cancel rule',
     ends: "emptied before the queue's last cancel rule is deleted",
     owned: ({ cancelRules }) => [exists(cancelRules)],

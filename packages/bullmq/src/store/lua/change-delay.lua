@@ -10,6 +10,7 @@
 local job = KEYS[1]
 local base, id, delay = ARGV[1], ARGV[2], ARGV[3]
 --- @include place-again
+--- @include note-moved
 
 -- Returns the set of the task's status. A Queue that is not attached has added the task to neither of them.
 local function part_of()
@@ -32,4 +33,5 @@ redis.call('HSET', job, 'delay', delay)
 delay_task(id, due, part)
 add_bullmq_event('delayed', id, 'delay', whole(due))
 write_waiting()
+note_moved(id)
 return 0

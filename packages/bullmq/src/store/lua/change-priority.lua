@@ -14,6 +14,7 @@ local job = KEYS[1]
 local base, id, priority, lifo = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 --- @include place-again
 --- @include leave-place
+--- @include note-moved
 
 if redis.call('EXISTS', job) == 0 then
   return -1
@@ -22,5 +23,6 @@ redis.call('HSET', job, 'priority', priority)
 if leave_ready(id) then
   place_waiting(id, redis.call('HGET', job, 'lane'), tonumber(priority), lifo == '1')
   write_waiting()
+  note_moved(id)
 end
 return 0

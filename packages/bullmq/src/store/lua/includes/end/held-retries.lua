@@ -14,6 +14,7 @@
 --
 -- `line` is the key of the sorted set, and `base` the prefix of the queue's keys.
 --- @include delayed-set
+--- @include note-moved
 
 local GAP, MOVED_UP = 5, 20
 
@@ -38,6 +39,7 @@ local function advance_start(id, due, starts_at)
     return false
   end
   change_due(base, id, starts_at, 'retrying')
+  note_moved(id)
   return true
 end
 

@@ -43,9 +43,11 @@ end
 
 local function return_stray(id, lane, is_others_turn)
   --- @include lanes
+  --- @include note-moved
   redis.call('LPOP', base .. 'active')
   if is_others_turn then
     redis.call('HINCRBYFLOAT', base .. 'turn-state', 'pass', '-1')
   end
   enter_lane(lane, id, 0, true)
+  note_moved(id)
 end
