@@ -439,6 +439,15 @@ describe('a removal of', () => {
     }
   })
 
+  it('a job adds its event to a stream that keeps no events, because readers get events once the script has ended', async () => {
+    const one = stage('bullpen')
+    const { redis, keys, queue } = one
+    await one.add('j')
+    await redis.hset(keys.meta, 'opts.maxLenEvents', 0)
+    await queue.remove('j')
+    expect((await redis.xrange(keys.events, '-', '+')).map(([, [, name]]) => name)).toEqual(['removed'])
+  })
+
   it('an active task gives its place of a concurrency key back', async () => {
     const one = stage('bullpen')
     const { redis, keys, queue } = one

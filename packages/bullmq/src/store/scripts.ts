@@ -484,11 +484,19 @@ local function record_breaker_call(service, call, random)
 end
 `,
   'bullmq-event': `local MAX_EVENTS = '10000'
+local emptied = {}
 local function add_event_of(home, name, id, ...)
   local stream, most = home .. 'events', redis.call('HGET', home .. 'meta', 'opts.maxLenEvents')
   if not most then
     most = MAX_EVENTS
     redis.call('HSET', home .. 'meta', 'opts.maxLenEvents', most)
+  end
+  if most == '0' then
+    if not emptied[stream] then
+      redis.call('XTRIM', stream, 'MAXLEN', '0')
+      emptied[stream] = true
+    end
+    most = MAX_EVENTS
   end
   redis.call('XADD', stream, 'MAXLEN', '~', most, '*', 'event', name, 'jobId', id, ...)
 end
