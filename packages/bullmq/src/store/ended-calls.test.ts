@@ -24,7 +24,7 @@ async function stageWithCalls(minimumCalls: number) {
         () => verdict,
         async () => undefined,
         before,
-        [call],
+        { calls: [call] },
       ),
     stored: async () => decodeBreaker((await redis.hget(keys.breakers, 'smtp')) ?? expect.fail()).breaker,
   }

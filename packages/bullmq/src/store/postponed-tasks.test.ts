@@ -1,9 +1,16 @@
 // Tasks that a worker had no place for keep their turn.
+import type { TaskStatus } from '@bullpen/contract'
+import type { Verdict } from '@bullpen/engine/internal'
 import { eventually } from '@bullpen/testkit'
 import { Redis } from 'ioredis'
 import { describe, expect, it, onTestFinished } from 'vitest'
+import type { ModelVerdict } from '../internals/index-model/world.fixture.ts'
+import { NO_KEY, stage as ofLanes } from '../internals/turns/stage.fixture.ts'
 import { queueKeys } from '../keys.ts'
 import { long, setup } from '../setup.fixture.ts'
+
+const RETRIED: Verdict = { kind: 'retrying', delayMs: 0 }
+const SNOOZED: Verdict = { kind: 'snoozed', delayMs: 0 }
 
 /** Tasks whose handlers run until the test ends them. */
 async function stage() {
@@ -22,6 +29,28 @@ async function stage() {
   onTestFinished(() => redis.disconnect())
   return { ...all, starts, open: () => gate.resolve(), redis, keys: queueKeys(all.namespace, 'rig') }
 }
+
+const STAYS: readonly (readonly [name: string, before: readonly Verdict[], status: TaskStatus])[] = [
+  ['has not failed', [], 'scheduled'],
+  ['is to be retried', [RETRIED], 'retrying'],
+  ['was snoozed after an attempt that had failed', [RETRIED, SNOOZED], 'scheduled'],
+]
+
+it.each(STAYS)('a task without a place that %s keeps its status', async (_, before, status) => {
+  const { add, start, end, broker } = await ofLanes()
+  const id = await add(NO_KEY)
+  const endAs = (verdict: ModelVerdict) =>
+    end(
+      1,
+      () => verdict,
+      async () => undefined,
+    )
+  for (const verdict of [...before, 'postponed' as const]) {
+    await start(1)
+    await endAs(verdict)
+  }
+  expect((await broker.find(id))?.status).toBe(status)
+})
 
 describe('a promotion', () => {
   it.each([0, 5])('of a task without a place puts it before the tasks of its priority %i', async (priority) => {

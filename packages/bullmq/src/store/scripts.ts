@@ -4440,13 +4440,25 @@ local function note_postponed(id, job, score)
   redis.call('ZADD', postponed, score, id)
   redis.call('PEXPIRE', postponed, KEEP_POSTPONED_MS)
 end
+local function was_retrying(ending)
+  if ending.attempts == 0 then
+    return false
+  end
+  --- @include attempt-records
+  local stacks = read_stacks(ending.job)
+  local is_record, last = pcall(decode_json, string.match(tostring(stacks[#stacks] or ''), '^[^\\n]*'))
+  if not is_record or type(last) ~= 'table' then
+    return true
+  end
+  return last.reason ~= 'snoozed' and not (last.state == 'DONE_ERROR' and not last.counted)
+end
 local function delay(ending)
   local id, job, verdict, delay_ms = ending.id, ending.job, ending.verdict, tonumber(ending.value)
   if ending.budget then
     delay_ms = rare('budget').admit_retry(ending.budget, now, id, now + delay_ms) - now
   end
   local due = now + math.max(delay_ms, 0)
-  local is_retry = verdict == 'retrying' or verdict == 'postponed' and ending.attempts > 0
+  local is_retry = verdict == 'retrying' or verdict == 'postponed' and was_retrying(ending)
   store_fields(ending, 'delay', whole(delay_ms))
   local score = enter_delayed(base, id, due, is_retry and 'retrying' or 'scheduled')
   add_bullmq_event('delayed', id, 'delay', whole(due))

@@ -3,15 +3,15 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { createInterface } from 'node:readline'
 import type { AttemptRecord, Log, TaskId } from '@bullpen/contract'
-import type { AttemptResult, Retention, ServiceCall, Verdict } from '@bullpen/engine/internal'
+import type { AttemptResult, Retention, Verdict } from '@bullpen/engine/internal'
 import { FlowProducer, Job, type Queue, Worker } from 'bullmq'
 import { Redis } from 'ioredis'
 import { attach } from '../../attach.ts'
-import type { BullmqBroker } from '../../broker/broker-options.ts'
+import type { BrokerOptions, BullmqBroker } from '../../broker/broker-options.ts'
 import { openPatientBroker } from '../../broker/patient-broker.fixture.ts'
 import { workersEvents } from '../../events/workers-events.ts'
 import { prefixOf, type QueueKeys, queueKeys } from '../../keys.ts'
-import { type CommitHost, commit, release } from '../../processor.ts'
+import { type CommitHost, commit, postpone, release } from '../../processor.ts'
 import { createAttemptCounts } from '../../retry-budget/attempt-counts.ts'
 import { backendFactory } from '../composition/backend.ts'
 import { backoffStrategy } from '../worker/backoff-strategy.ts'
@@ -20,7 +20,7 @@ import { QUEUE } from './worker.fixture.ts'
 const silent: Log = { debug() {}, info() {}, warn() {}, error() {} }
 
 /** Short, so that each end removes old tasks. */
-const RETENTION: Retention = {
+export const RETENTION: Retention = {
   completed: { ageMs: 300 },
   dead: { ageMs: 2_000, count: 5 },
   cancelled: { count: 5 },
@@ -28,13 +28,26 @@ const RETENTION: Retention = {
 }
 
 /** A job that a worker of the model has fetched. */
-interface Held {
+export interface Held {
   readonly job: Job
   readonly token: string
   readonly worker: Worker
 }
 
+export type ModelVerdict = Verdict | 'released' | 'postponed'
+
+/** How an attempt ends: with its verdict or, if a plain worker runs it, with what `plain` does. */
+type Ending = [
+  verdict: (job: Job) => ModelVerdict,
+  plain: (job: Job, token: string) => Promise<unknown>,
+  /** Called before the verdict is sent. */
+  before?: ((id: string) => unknown) | undefined,
+  /** What the attempt shows besides its verdict. */
+  more?: Partial<AttemptResult>,
+]
+
 export interface World {
+  readonly namespace: string
   readonly redis: Redis
   readonly keys: QueueKeys
   readonly broker: BullmqBroker
@@ -44,18 +57,14 @@ export interface World {
   readonly delayedByPlain: Set<string>
   /** How the commits were settled, in order: 'confirmed', or the reason of the refusal. */
   readonly settled: readonly string[]
+  /** The jobs that the workers hold. */
+  readonly held: Held[]
   /** Fetches a job with one of the workers, and holds it. */
   fetch(by: 'bullpen' | 'plain' | 'plain with retention'): Promise<boolean>
-  /** Runs the processor of a job that is held, and holds the job that its end has fetched. */
-  end(
-    pick: number,
-    verdict: (job: Job) => Verdict | 'released',
-    plain: (job: Job, token: string) => Promise<unknown>,
-    /** Called before the verdict is sent. */
-    before?: (id: string) => unknown,
-    /** What the attempt has shown about services. */
-    calls?: readonly ServiceCall[],
-  ): Promise<boolean>
+  /** Runs the processor of a job that is held, and holds the job that its end has fetched. Several may run at a time. */
+  end(pick: number, ...how: Ending): Promise<boolean>
+  /** Does the same for a job that is not held any more, because its worker has lost it. */
+  endLate(late: Held, ...how: Ending): Promise<boolean>
   /** Forgets a job that is held, as if its worker had died, and looks for lost attempts. */
   lose(pick: number): Promise<boolean>
   /** Looks for lost attempts, and returns their tasks to the queue. */
@@ -65,22 +74,32 @@ export interface World {
   close(): Promise<void>
 }
 
-/** `leads` says whether the broker may lead. Defaults to true. */
-export async function openWorld(redisUrl: string, namespace: string, { leads = true } = {}): Promise<World> {
+/** How long a task waits for a place in quarantine, in ms. */
+const POSTPONED_MS = 60_000
+
+/** The options are those of the broker, which may lead by default, and of how long ended tasks are kept. */
+export async function openWorld(
+  redisUrl: string,
+  namespace: string,
+  { retention: kept = RETENTION, ...options }: Partial<BrokerOptions> & { readonly retention?: Retention } = {},
+): Promise<World> {
   const redis = new Redis(redisUrl, { maxRetriesPerRequest: null })
   redis.on('error', () => {})
-  const broker = openPatientBroker({ redisUrl, namespace, queues: [QUEUE], sizeLimit: 10_000, leads, log: silent })
+  const broker = openPatientBroker({
+    ...{ redisUrl, namespace, queues: [QUEUE], sizeLimit: 10_000, log: silent },
+    ...options,
+  })
   const [queue] = broker.boardQueues
   if (queue === undefined) throw new Error('the broker has no queue')
   const keys = queueKeys(namespace, QUEUE)
-  const options = { connection: redis, prefix: prefixOf(namespace, QUEUE) }
-  const backend = backendFactory({ now: Date.now, retention: RETENTION })
-  const flows = attach(new FlowProducer(options))
-  /** What the next job that is run does. */
-  let run: (job: Job, token: string) => Promise<unknown> = async () => undefined
-  const process = (job: Job, token = ''): Promise<unknown> => run(job, token)
+  const connected = { connection: redis, prefix: prefixOf(namespace, QUEUE) }
+  const backend = backendFactory({ now: Date.now, retention: kept, commands: redis })
+  const flows = attach(new FlowProducer(connected))
+  /** What each job does that is run. */
+  const runs = new Map<string, (job: Job) => Promise<unknown>>()
+  const process = async (job: Job): Promise<unknown> => runs.get(job.id ?? '')?.(job)
   const common = {
-    ...options,
+    ...connected,
     autorun: false,
     skipLockRenewal: true,
     skipStalledCheck: true,
@@ -119,7 +138,24 @@ export async function openWorld(redisUrl: string, namespace: string, { leads = t
     }
   }
 
+  async function end({ job, token, worker }: Held, fetches: boolean, ...how: Ending): Promise<boolean> {
+    const [verdict, plain, before, more] = how
+    const { id = '' } = job
+    runs.set(id, async () => {
+      await before?.(id)
+      if (worker !== workers.bullpen) return plain(job, token)
+      const decided = verdict(job)
+      if (decided === 'released') return release(job, token, () => {})
+      if (decided === 'postponed') return postpone(job, token, POSTPONED_MS, () => {})
+      return commit({ ...resultOf(job, decided), ...more }, job, token, commitHost)
+    })
+    hold(await worker.processJob(job, token, () => fetches), token, worker)
+    runs.delete(id)
+    return true
+  }
+
   return {
+    namespace,
     redis,
     keys,
     broker,
@@ -127,25 +163,16 @@ export async function openWorld(redisUrl: string, namespace: string, { leads = t
     flows,
     delayedByPlain,
     settled,
+    held,
     async fetch(by) {
       const token = `model-${tokens++}`
       return hold(await workers[by].getNextJob(token, { block: false }), token, workers[by])
     },
-    async end(pick, verdict, plain, before, calls) {
+    async end(pick, ...how) {
       const found = take(pick)
-      if (found === undefined) return false
-      const { job, token, worker } = found
-      run = async () => {
-        await before?.(job.id ?? '')
-        if (worker !== workers.bullpen) return plain(job, token)
-        const decided = verdict(job)
-        return decided === 'released'
-          ? release(job, token, () => {})
-          : commit({ ...resultOf(job, decided), ...(calls !== undefined && { calls }) }, job, token, commitHost)
-      }
-      hold(await worker.processJob(job, token, () => pick % 2 === 0), token, worker)
-      return true
+      return found !== undefined && end(found, pick % 2 === 0, ...how)
     },
+    endLate: (late, ...how) => end(late, false, ...how),
     async lose(pick) {
       const found = take(pick)
       if (found === undefined) return false

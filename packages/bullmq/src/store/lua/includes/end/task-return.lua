@@ -76,6 +76,20 @@ local function note_postponed(id, job, score)
   redis.call('PEXPIRE', postponed, KEEP_POSTPONED_MS)
 end
 
+-- Returns whether a task that is postponed was retrying before its start, which its last record says (engine, statusOfDelayed).
+local function was_retrying(ending)
+  if ending.attempts == 0 then
+    return false
+  end
+  --- @include attempt-records
+  local stacks = read_stacks(ending.job)
+  local is_record, last = pcall(decode_json, string.match(tostring(stacks[#stacks] or ''), '^[^\n]*'))
+  if not is_record or type(last) ~= 'table' then
+    return true
+  end
+  return last.reason ~= 'snoozed' and not (last.state == 'DONE_ERROR' and not last.counted)
+end
+
 -- Returns when the task is due. A task that is postponed keeps its kind of status.
 local function delay(ending)
   local id, job, verdict, delay_ms = ending.id, ending.job, ending.verdict, tonumber(ending.value)
@@ -83,7 +97,7 @@ local function delay(ending)
     delay_ms = rare('budget').admit_retry(ending.budget, now, id, now + delay_ms) - now
   end
   local due = now + math.max(delay_ms, 0)
-  local is_retry = verdict == 'retrying' or verdict == 'postponed' and ending.attempts > 0
+  local is_retry = verdict == 'retrying' or verdict == 'postponed' and was_retrying(ending)
   store_fields(ending, 'delay', whole(delay_ms))
   local score = enter_delayed(base, id, due, is_retry and 'retrying' or 'scheduled')
   add_bullmq_event('delayed', id, 'delay', whole(due))
