@@ -1,9 +1,10 @@
 // What a team's own Queue does to a job is the same with Bullpen's scripts and in plain BullMQ.
 import { randomUUID } from 'node:crypto'
-import { type FlowJob, FlowProducer, Job, type JobsOptions, Queue } from 'bullmq'
+import { type FlowJob, FlowProducer, Job, type JobsOptions, Queue, WaitingChildrenError } from 'bullmq'
 import { Redis } from 'ioredis'
 import { describe, expect, inject, it, onTestFinished, vi } from 'vitest'
 import { type Attachable, attach } from '../attach.ts'
+import { openWorld } from '../internals/index-model/world.fixture.ts'
 import { repairIndex } from '../internals/status/index-repair.ts'
 import { prefixOf, queueKeys } from '../keys.ts'
 import { stateOf } from './queue-state.fixture.ts'
@@ -1024,6 +1025,34 @@ const PAUSES: Readonly<Record<string, Scenario>> = {
     isBroken: true,
   },
 }
+
+describe('a job of a job scheduler that waits for a child', () => {
+  it.each(['is completed', 'is removed'])('goes on when the child %s', async (how) => {
+    const { queue, redis, keys, fetch, end, close } = await openWorld(
+      inject('redisUrl'),
+      `t-${randomUUID().slice(0, 12)}`,
+      {
+        leads: false,
+      },
+    )
+    onTestFinished(close)
+    await queue.upsertJobScheduler('nightly', { every: 3_600_000 }, { name: 'parent' })
+    await queue.promoteJobs()
+    expect(await fetch('plain')).toBe(true)
+    const endWith = (plain: Parameters<typeof end>[2]) => end(1, () => ({ kind: 'dead' }), plain)
+    await endWith(async (job, token) => {
+      await queue.add('child', {}, { jobId: 'c', parent: { id: job.id ?? '', queue: job.queueQualifiedName } })
+      if (await job.moveToWaitingChildren(token)) throw new WaitingChildrenError()
+    })
+    expect(await redis.zcard(keys.waitingChildren)).toBe(1)
+    if (how === 'is removed') await queue.remove('c')
+    else {
+      expect(await fetch('plain')).toBe(true)
+      await endWith(async () => 'done')
+    }
+    expect(await redis.zcard(keys.waitingChildren)).toBe(0)
+  })
+})
 
 describe('a team’s own Queue', () => {
   it.each(Object.entries(PAUSES))('does with %s what it does in BullMQ', async (_, scenario) => {

@@ -1326,7 +1326,7 @@ local function report_completed(parent_key, child, value, at)
   end
   redis.call('HSET', parent_key .. ':processed', child, value)
   if redis.call('EXISTS', parent_key .. ':dependencies') == 0 then
-    local home, id = string.match(parent_key, '^(.*:)(.*)$')
+    local home, id = split_job_key(parent_key)
     resume_parent(home, id, at)
   end
 end
@@ -1908,7 +1908,7 @@ local function remove_job(home, id, parent, mode)
 end
 function remove_children(job, mode)
   for _, key in ipairs(child_keys(job, mode)) do
-    local home, id = string.match(key, '^(.*:)(.*)$')
+    local home, id = split_job_key(key)
     remove_job(home, id, job, mode)
   end
 end
@@ -2980,6 +2980,13 @@ local function may_start_job(home)
   local paused, concurrency = unpack(redis.call('HMGET', home .. 'meta', 'paused', 'concurrency'))
   return not paused and not (concurrency and redis.call('LLEN', home .. 'active') >= tonumber(concurrency))
 end
+local function split_job_key(key)
+  local home, id = string.match(key, '^(.*:)(repeat:[^:]+:%d+)$')
+  if home then
+    return home, id
+  end
+  return string.match(key, '^(.*:)(.*)$')
+end
 local function place_job(home, id, job)
   if job.due then
     return delay_job(home, id, job.due, job.part)
@@ -3408,7 +3415,7 @@ local function detach_child(job, parent)
   if not parent or redis.call('SREM', dependencies, job) == 0 or redis.call('EXISTS', dependencies) == 1 then
     return nil
   end
-  local home, id = string.match(parent, '^(.*:)(.*)$')
+  local home, id = split_job_key(parent)
   if redis.call('ZREM', home .. 'waiting-children', id) == 0 then
     return nil
   end

@@ -80,7 +80,7 @@ local function report_completed(parent_key, child, value, at)
   end
   redis.call('HSET', parent_key .. ':processed', child, value)
   if redis.call('EXISTS', parent_key .. ':dependencies') == 0 then
-    local home, id = string.match(parent_key, '^(.*:)(.*)$')
+    local home, id = split_job_key(parent_key)
     resume_parent(home, id, at)
   end
 end

@@ -121,7 +121,7 @@ end
 
 function remove_children(job, mode)
   for _, key in ipairs(child_keys(job, mode)) do
-    local home, id = string.match(key, '^(.*:)(.*)$')
+    local home, id = split_job_key(key)
     remove_job(home, id, job, mode)
   end
 end

@@ -9,6 +9,8 @@
 --   from      where it has waited before, or nil
 --
 -- delay_job(home, id, due, part) does so with a delayed job.
+--
+-- split_job_key(key) returns the prefix of the keys of a job's queue, and the job's id. Only the ids of job schedulers' jobs have colons.
 --- @include time
 --- @include delayed-set
 --- @include priority-score
@@ -23,6 +25,14 @@ end
 local function may_start_job(home)
   local paused, concurrency = unpack(redis.call('HMGET', home .. 'meta', 'paused', 'concurrency'))
   return not paused and not (concurrency and redis.call('LLEN', home .. 'active') >= tonumber(concurrency))
+end
+
+local function split_job_key(key)
+  local home, id = string.match(key, '^(.*:)(repeat:[^:]+:%d+)$')
+  if home then
+    return home, id
+  end
+  return string.match(key, '^(.*:)(.*)$')
 end
 
 local function place_job(home, id, job)

@@ -23,7 +23,7 @@ local function detach_child(job, parent)
   if not parent or redis.call('SREM', dependencies, job) == 0 or redis.call('EXISTS', dependencies) == 1 then
     return nil
   end
-  local home, id = string.match(parent, '^(.*:)(.*)$')
+  local home, id = split_job_key(parent)
   if redis.call('ZREM', home .. 'waiting-children', id) == 0 then
     return nil
   end
