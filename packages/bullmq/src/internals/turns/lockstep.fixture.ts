@@ -1,6 +1,6 @@
-// Does the same in Redis and in the in-memory broker, one step after the other, and compares which tasks start.
-import type { TaskId } from '@bullpen/contract'
-import type { NewTask } from '@bullpen/engine'
+// Does the same in Redis and in the in-memory broker, one step after the other, and compares which tasks start, and the statuses of all.
+import { BullpenError, type TaskId } from '@bullpen/contract'
+import type { Broker, NewTask } from '@bullpen/engine'
 import {
   type AttemptResult,
   type ConsumerHost,
@@ -33,7 +33,7 @@ interface Running {
 }
 
 export async function lockstep(redisUrl: string, namespace: string) {
-  const world = await openWorld(redisUrl, namespace, { leads: false })
+  const world = await openWorld(redisUrl, namespace, { leads: false, retention: {} })
   const { redis, keys, broker } = world
   const clock = fakeClock()
   const memory = memoryBroker({ clock, stallMs: STALL_MS })
@@ -96,8 +96,16 @@ export async function lockstep(redisUrl: string, namespace: string) {
     memory.limitDefinition(QUEUE, name, concurrency)
   }
 
+  /** Calls both, and expects the same result, or an error with the same code. */
+  const both = async (call: (each: Broker) => Promise<unknown>): Promise<unknown> => {
+    const [inRedis, inMemory] = await Promise.all([broker, memory].map((each) => call(each).catch(codeOf)))
+    expect(inRedis, 'the result in Redis, and in memory').toEqual(inMemory)
+    return inRedis
+  }
+
   return {
     running: (): number => running.length,
+    both,
     /** Returns the running task that `end` and `lose` take. */
     runningAt: (pick: number): NewTask | undefined => {
       const id = running[pick % Math.max(1, running.length)]?.id
@@ -107,8 +115,16 @@ export async function lockstep(redisUrl: string, namespace: string) {
     async add(given: Partial<NewTask>): Promise<void> {
       const fresh = modelTask(0, given)
       added.set(fresh.id, fresh)
-      await broker.enqueue(fresh)
-      await memory.enqueue(fresh)
+      await both(async (each) => {
+        const { id, action } = await each.enqueue(fresh)
+        return { id, action }
+      })
+    },
+    /** Expects each task to have the same status in both, or to exist in neither. */
+    async compare(): Promise<void> {
+      const statusesIn = (each: Broker) =>
+        Promise.all([...added.keys()].map(async (id) => `${id} ${(await each.find(id))?.status}`))
+      expect(await statusesIn(broker), 'the statuses in Redis, and in memory').toEqual(await statusesIn(memory))
     },
     /** Starts a task, if one may start. */
     async fetch(): Promise<number> {
@@ -154,8 +170,7 @@ export async function lockstep(redisUrl: string, namespace: string) {
     async cancel(id: TaskId): Promise<void> {
       const options = { stoppable: false }
       const [inRedis, inMemory] = [await broker.cancel(id, options), await memory.cancel(id, options)]
-      // The world keeps ended tasks for a short time only.
-      expect(inRedis === 'cancelled').toBe(inMemory === 'cancelled')
+      expect(inRedis).toBe(inMemory)
     },
     counts: () => Promise.all([broker.counts(QUEUE), memory.counts(QUEUE)]),
     async close(): Promise<void> {
@@ -164,6 +179,11 @@ export async function lockstep(redisUrl: string, namespace: string) {
       await world.close()
     },
   }
+}
+
+function codeOf(error: unknown): string {
+  if (error instanceof BullpenError) return error.code
+  throw error
 }
 
 export type Lockstep = Awaited<ReturnType<typeof lockstep>>
