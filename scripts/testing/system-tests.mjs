@@ -16,6 +16,7 @@ export const SYSTEM_TESTS = [
   'packages/bullmq/src/cancel/by-filter-processes.test.ts',
   'packages/bullmq/src/{conformance,redis}/cluster.test.ts',
   'packages/bullmq/src/internals/index-model/commit-faults.test.ts',
+  'packages/bullmq/src/internals/script-fuzz/long-fuzz.model.test.ts',
   'packages/bullmq/src/leader/dead-task-changer.test.ts',
   'packages/bullmq/src/{locks,redis}/hung-node.test.ts',
   'packages/bullmq/src/orphans/busy-queue.test.ts',

@@ -25,10 +25,10 @@ const STRUCTURES = [...Object.keys(UNDIVIDED), ...Object.keys(PARTS), ...Object.
  * Returns, as JSON, the members and scores of each structure, the fields of each job, and the totals. The scan is unbounded, so
  * only tests may use it.
  */
-const SCAN = `
-local base, found = ARGV[1], { structures = {}, jobs = {}, totals = {}, apiKeyTasks = {}, outboxBytes = 0 }
-for i = 2, #ARGV do
-  local key = base .. ARGV[i]
+export const SCAN = `
+local base, found = ARGV[1], { structures = {}, jobs = {}, totals = {}, apiKeyTasks = {}, outboxBytes = 0, fingerprints = {} }
+for _, name in ipairs({ '${STRUCTURES.join("', '")}' }) do
+  local key = base .. name
   local kind = redis.call('TYPE', key).ok
   local members = {}
   if kind == 'list' then
@@ -37,34 +37,37 @@ for i = 2, #ARGV do
     local all = redis.call('ZRANGE', key, 0, -1, 'WITHSCORES')
     for at = 1, #all, 2 do members[#members + 1] = { all[at], all[at + 1] } end
   end
-  if #members > 0 then found.structures[ARGV[i]] = members end
+  if #members > 0 then found.structures[name] = members end
 end
 local prefix = string.gsub(base, '[%[%]*?\\\\]', '\\\\%0')
 local in_lanes = {}
-for _, key in ipairs(redis.call('KEYS', prefix .. 'lane:*')) do
-  for _, id in ipairs(redis.call('LRANGE', key, 0, -1)) do in_lanes[#in_lanes + 1] = { id, '' } end
-end
-for _, key in ipairs(redis.call('KEYS', prefix .. 'lane-priorities:*')) do
-  for _, id in ipairs(redis.call('ZRANGE', key, 0, -1)) do in_lanes[#in_lanes + 1] = { id, '' } end
-end
-if #in_lanes > 0 then found.structures['in lanes'] = in_lanes end
+local fields = { 'name', 'atm', 'stacktrace', 'data', 'atEnd', 'fingerprint', 'followUps', 'compensations', 'timestamp', 'finishedOn', 'ats', 'processedOn' }
 for _, key in ipairs(redis.call('KEYS', prefix .. '*')) do
-  if redis.call('TYPE', key).ok == 'hash' and redis.call('HEXISTS', key, 'timestamp') == 1 then
-    local fields = redis.call('HMGET', key, 'name', 'atm', 'stacktrace', 'data', 'atEnd', 'fingerprint', 'followUps', 'compensations')
-    found.jobs[string.sub(key, #base + 1)] =
-      { name = fields[1], attemptsMade = fields[2], stacktrace = fields[3], dataBytes = #fields[4] + #(fields[7] or '') + #(fields[8] or ''),
-        apiKeyName = fields[5] and string.sub(fields[5], 2), fingerprint = fields[6] }
+  local name = string.sub(key, #base + 1)
+  local kind = redis.call('TYPE', key).ok
+  if string.find(name, '^lane:') then
+    for _, id in ipairs(redis.call('LRANGE', key, 0, -1)) do in_lanes[#in_lanes + 1] = { id, '' } end
+  elseif string.find(name, '^lane%-priorities:') then
+    for _, id in ipairs(redis.call('ZRANGE', key, 0, -1)) do in_lanes[#in_lanes + 1] = { id, '' } end
+  elseif string.find(name, '^fingerprint:') then
+    local fingerprint = string.sub(name, #'fingerprint:' + 1)
+    local is_known = redis.call('HEXISTS', base .. 'fingerprints', fingerprint)
+    found.fingerprints[fingerprint] = { is_known, redis.call('ZRANGE', key, 0, -1, 'WITHSCORES') }
+  elseif kind == 'hash' then
+    local job = redis.call('HMGET', key, unpack(fields))
+    if job[9] then
+      found.jobs[name] = { name = job[1], attemptsMade = job[2], stacktrace = job[3],
+        dataBytes = #job[4] + #(job[7] or '') + #(job[8] or ''), apiKeyName = job[5] and string.sub(job[5], 2), fingerprint = job[6],
+        finishedOn = job[10], starts = job[11], processedOn = job[12] }
+    end
   end
 end
-found.fingerprints = {}
-for _, key in ipairs(redis.call('KEYS', string.gsub(base, '[%[%]*?\\\\]', '\\\\%0') .. 'fingerprint:*')) do
-  local members = redis.call('ZRANGE', key, 0, -1, 'WITHSCORES')
-  local fingerprint = string.sub(key, #base + #'fingerprint:' + 1)
-  found.fingerprints[fingerprint] = { redis.call('HEXISTS', base .. 'fingerprints', fingerprint), members }
-end
+if #in_lanes > 0 then found.structures['in lanes'] = in_lanes end
 found.kinds = redis.call('HLEN', base .. 'fingerprints')
 for _, entry in ipairs(redis.call('XRANGE', base .. 'outbox', '-', '+')) do found.outboxBytes = found.outboxBytes + #entry[2][2] end
-found.countedOutboxBytes = tonumber(redis.call('HGET', base .. 'totals', 'outboxBytes') or '0')
+for _, name in ipairs({ 'accepted', 'removed', 'bytes', 'outboxBytes', 'drift' }) do
+  found.totals[name] = tonumber(redis.call('HGET', base .. 'totals', name) or 0)
+end
 found.rules = redis.call('HLEN', base .. 'cancel-rules')
 local counts = redis.call('HGETALL', base .. 'api-key-tasks')
 for i = 1, #counts, 2 do found.apiKeyTasks[counts[i]] = tonumber(counts[i + 1]) end
@@ -73,36 +76,36 @@ return cjson.encode(found)
 
 type Members = readonly (readonly [id: string, score: string])[]
 
-interface Scan {
+interface ScannedJob {
+  readonly name: string | false
+  readonly attemptsMade: string | false
+  readonly stacktrace: string | false
+  /** The size of the stored string and of the follow-ups. */
+  readonly dataBytes: number
+  readonly apiKeyName: string | false
+  readonly fingerprint: string | false
+  readonly finishedOn: string | false
+  readonly starts: string | false
+  readonly processedOn: string | false
+}
+
+export interface Scan {
   readonly structures: Readonly<Record<string, Members>>
-  readonly jobs: Readonly<
-    Record<
-      string,
-      {
-        name: string | false
-        attemptsMade: string | false
-        stacktrace: string | false
-        /** The size of the stored string and of the follow-ups. */
-        dataBytes: number
-        apiKeyName: string | false
-        fingerprint: string | false
-      }
-    >
-  >
+  readonly jobs: Readonly<Record<string, ScannedJob>>
   /** By fingerprint: whether the fingerprint is known (1), and the members of its set, each followed by its score. */
   readonly fingerprints: Readonly<Record<string, readonly [isKnown: number, members: readonly string[]]>>
   /** The number of known fingerprints. */
   readonly kinds: number
   readonly rules: number
-  /** The size of the entries in the outbox, and what the totals say. */
+  /** The size of the entries in the outbox. */
   readonly outboxBytes: number
-  readonly countedOutboxBytes: number
+  readonly totals: Readonly<Record<string, number>>
   /** An empty Lua table becomes an empty array. */
   readonly apiKeyTasks: Readonly<Record<string, number>>
 }
 
 const scanOf = async (redis: Redis, { base }: QueueKeys): Promise<Scan> =>
-  JSON.parse((await redis.eval(SCAN, 0, base, ...STRUCTURES)) as string) as Scan
+  JSON.parse((await redis.eval(SCAN, 0, base)) as string) as Scan
 
 /**
  * Returns what is wrong: a job in no place or in several, a count or listing that differs from the scan, a page that is not full,
@@ -128,7 +131,7 @@ export async function violations(
     const drift = await repairIndex(redis, keys)
     if (!isDeepStrictEqual(scan, await scanOf(redis, keys)) && drift === 0) continue
     const expected = statusesOf(scan)
-    const found = [...placesOf(scan), ...wrongParts(scan, delayedByPlain)]
+    const found = scanViolations(scan, delayedByPlain)
     for (const status of TASK_STATUSES) {
       const tasks = expected.get(status) ?? []
       if (counts[status] !== tasks.length) found.push(`${counts[status]} ${status} are counted, ${tasks.length} exist`)
@@ -143,21 +146,25 @@ export async function violations(
         found.push(`${status} has pages of ${pages.map(({ length }) => length)}`)
       }
     }
-    const bytes = unfinishedBytes(scan)
-    if (totals.bytes !== bytes)
-      found.push(`the totals say ${totals.bytes} bytes, and the unfinished tasks take ${bytes}`)
-    if (scan.outboxBytes !== scan.countedOutboxBytes)
-      found.push(`the totals say ${scan.countedOutboxBytes} bytes in the outbox, there are ${scan.outboxBytes}`)
-    const ofKeys = unfinishedOfApiKeys(scan)
-    if (!isDeepStrictEqual({ ...scan.apiKeyTasks }, ofKeys)) {
-      found.push(
-        `API keys have ${JSON.stringify(ofKeys)} unfinished tasks, counted ${JSON.stringify(scan.apiKeyTasks)}`,
-      )
-    }
     if (totals.unaccounted !== 0) found.push(`unaccounted: ${JSON.stringify(totals)}`)
     if (drift !== 0 || totals.drift !== 0) found.push(`a repair corrected ${drift}, and the leader ${totals.drift}`)
     return found
   }
+}
+
+/** Returns what of this is wrong in the scan itself: places, parts, fingerprints and sums. */
+export function scanViolations(scan: Scan, delayedByPlain: ReadonlySet<string>): string[] {
+  const found = [...placesOf(scan), ...wrongParts(scan, delayedByPlain), ...wrongFingerprints(scan)]
+  const { bytes = 0, outboxBytes = 0 } = scan.totals
+  const taken = unfinishedBytes(scan)
+  if (bytes !== taken) found.push(`the totals say ${bytes} bytes, and the unfinished tasks take ${taken}`)
+  if (scan.outboxBytes !== outboxBytes)
+    found.push(`the totals say ${outboxBytes} bytes in the outbox, there are ${scan.outboxBytes}`)
+  const [ofKeys, counted] = [unfinishedOfApiKeys(scan), { ...scan.apiKeyTasks }]
+  if (!isDeepStrictEqual(counted, ofKeys)) {
+    found.push(`API keys have ${JSON.stringify(ofKeys)} unfinished tasks, counted ${JSON.stringify(counted)}`)
+  }
+  return found
 }
 
 const PAGE = 5
@@ -192,9 +199,9 @@ function unfinishedJobs(scan: Scan) {
   return Object.entries(scan.jobs).flatMap(([id, job]) => (ended.has(id) ? [] : [job]))
 }
 
-const membersOf = (scan: Scan, structure: string): Members => scan.structures[structure] ?? []
+export const membersOf = (scan: Scan, structure: string): Members => scan.structures[structure] ?? []
 
-function statusesOf(scan: Scan): Map<TaskStatus, string[]> {
+export function statusesOf(scan: Scan): Map<TaskStatus, string[]> {
   const statuses = new Map<TaskStatus, string[]>(TASK_STATUSES.map((status) => [status, []]))
   for (const [place, status] of Object.entries(UNDIVIDED)) {
     statuses.get(status)?.push(...membersOf(scan, place).map(([id]) => id))

@@ -7,7 +7,7 @@ import { readQueueHead } from '../../queries/queue-head.ts'
 import { NEEDS_MARK } from './limiters/needs.ts'
 
 /** Returns, as JSON, the tasks of each lane with their fields, and everything that is stored about turns. */
-const SCAN = `
+export const LANE_SCAN = `
 local base = ARGV[1]
 local prefix = string.gsub(base, '[%[%]*?\\\\]', '\\\\%0')
 local found = { lanes = {}, named = redis.call('ZRANGE', base .. 'lanes', 0, -1), turns = redis.call('ZRANGE', base .. 'turns', 0, -1),
@@ -53,7 +53,7 @@ end
 return cjson.encode(found)
 `
 
-interface Scan {
+export interface LaneScan {
   /** By the name of the lane: the tasks, in the order in which they start, and the field `lane` of each. */
   readonly lanes: Readonly<Record<string, { readonly ids: readonly string[]; readonly stored: readonly string[] }>>
   readonly named: readonly string[]
@@ -82,8 +82,8 @@ interface Scan {
   readonly strays: readonly string[]
 }
 
-async function scanOf(redis: Redis, { base }: QueueKeys): Promise<Scan> {
-  return JSON.parse((await redis.eval(SCAN, 0, base)) as string) as Scan
+async function scanOf(redis: Redis, { base }: QueueKeys): Promise<LaneScan> {
+  return JSON.parse((await redis.eval(LANE_SCAN, 0, base)) as string) as LaneScan
 }
 
 /** Returns the tasks in all lanes. */
@@ -96,12 +96,29 @@ export async function idsInLanes(redis: Redis, keys: QueueKeys): Promise<string[
  * has the number of active tasks of each key at the previous call, and is updated, so that a key whose limit was
  * lowered may keep its active tasks, and a throttled one may not start any.
  */
-export async function laneViolations(
-  redis: Redis,
-  keys: QueueKeys,
-  { wakes = true, before }: { readonly wakes?: boolean; readonly before?: Map<string, number> } = {},
-): Promise<string[]> {
-  const { lanes, turns, blocked, state, stops, marker, strays, ...others } = await scanOf(redis, keys)
+export async function laneViolations(redis: Redis, keys: QueueKeys, options: LaneCheck = {}): Promise<string[]> {
+  const scan = await scanOf(redis, keys)
+  const found = laneScanViolations(scan, options)
+  // A rate limits the starts of the queue as a whole, so that all waiting tasks are blocked for a moment.
+  if ((await redis.exists(`${keys.base}limiter`)) === 1) return found
+  const parents = await redis.zcard(`${keys.base}waiting-children`)
+  const head = await readQueueHead(redis, keys)
+  return [
+    ...found,
+    ...headViolations({ ...head, blockedTasks: head.blockedTasks - parents }, scan.lanes, lanesIn(scan)),
+  ]
+}
+
+interface LaneCheck {
+  readonly wakes?: boolean
+  readonly before?: Map<string, number>
+}
+
+/** Returns which of the invariants that concern nothing but the scan do not hold. */
+export function laneScanViolations(scan: LaneScan, { wakes = true, before }: LaneCheck = {}): string[] {
+  const { lanes, state, stops, marker, strays, ...others } = scan
+  const world = lanesIn(scan)
+  const { turns: inTurns, blocked: inBlocked, capacities, waiters, hasTicket, services } = world
   const found: string[] = []
   const [...filled] = Object.keys(lanes)
   let waiting = 0
@@ -116,46 +133,26 @@ export async function laneViolations(
   // An empty Lua table becomes an empty object.
   const named = Object.values(others.named)
   if (filled.toSorted().join() !== named.toSorted().join()) found.push(`lanes names ${named}, tasks are in ${filled}`)
-  const [inTurns, inBlocked] = [new Set(Object.values(turns)), new Set(Object.values(blocked))]
   const without = filled.filter((key) => !inTurns.has(key) && !inBlocked.has(key))
   if (without.length > 0) found.push(`${without} have tasks, take no turns and are not blocked`)
   const both = [...inTurns].filter((key) => inBlocked.has(key))
   if (both.length > 0) found.push(`${both} take turns and are blocked`)
   if (Number(state[0] || 0) !== waiting) found.push(`${state[0]} tasks are counted, ${waiting} are in lanes`)
-  const limiters = limitersIn(others)
-  const isWoken = (name: string): boolean => inTurns.has(name) && limiters.hasTicket(name)
-  const services = new Set(Object.values(others.timed).flatMap((name) => (isService(name) ? [name.slice(1)] : [])))
+  const isWoken = (name: string): boolean => inTurns.has(name) && hasTicket(name)
   /** The next fetch lets the lanes of a service take turns again. */
-  const mayResume = [...services].some((name) => !limiters.capacities.has(name) && limiters.waiters.has(`${name}=1`))
+  const mayResume = [...services].some((name) => !capacities.has(name) && waiters.has(`${name}=1`))
   const mayStart = filled.some((name) => inTurns.has(name)) || [...inTurns].some(isWoken) || mayResume
   // If no task waits, no marker is needed: the next task that is added adds it.
   if (wakes && waiting > 0 && mayStart && !stops && marker === false)
     found.push(`${waiting} tasks are in lanes, and no marker wakes a worker`)
   for (const id of Object.values(strays)) found.push(`${id} has a lane and waits elsewhere`)
-  const world = {
-    ...limiters,
-    filled: new Set(filled),
-    turns: inTurns,
-    blocked: inBlocked,
-    timed: new Set(Object.values(others.timed).filter((name) => !isService(name))),
-    services,
-  }
-  // A rate limits the starts of the queue as a whole, so that all waiting tasks are blocked for a moment.
-  const isLimited = (await redis.exists(`${keys.base}limiter`)) === 1
-  const parents = await redis.zcard(`${keys.base}waiting-children`)
-  const head = await readQueueHead(redis, keys)
-  return [
-    ...found,
-    ...(isLimited ? [] : headViolations({ ...head, blockedTasks: head.blockedTasks - parents }, lanes, world)),
-    ...limitViolations(others, world, before),
-    ...limiterViolations(world, before),
-  ]
+  return [...found, ...limitViolations(others, world, before), ...limiterViolations(world, before)]
 }
 
 /** Returns how the head of the queue, whose blocked tasks are those in lanes, contradicts the lanes. */
 function headViolations(
   { blockedTasks, nextReadyAt, oldestBlocked }: QueueHead,
-  lanes: Scan['lanes'],
+  lanes: LaneScan['lanes'],
   { turns, blocked, timed, services }: Lanes,
 ): string[] {
   const tasksIn = (isCounted: (name: string) => boolean): number =>
@@ -185,7 +182,7 @@ function headViolations(
 
 /** Returns how the counts of active tasks of keys, and the blocked lanes, contradict the active tasks. */
 function limitViolations(
-  scan: Pick<Scan, 'limits' | 'counted' | 'active' | 'throttled'>,
+  scan: Pick<LaneScan, 'limits' | 'counted' | 'active' | 'throttled'>,
   { turns, blocked, timed, waitsForKey, hasTicket }: Lanes,
   before: Map<string, number> | undefined,
 ): string[] {
@@ -242,6 +239,18 @@ interface Lanes extends ReturnType<typeof limitersIn> {
   readonly services: ReadonlySet<string>
 }
 
+function lanesIn(scan: LaneScan): Lanes {
+  const timed = Object.values(scan.timed)
+  return {
+    ...limitersIn(scan),
+    filled: new Set(Object.keys(scan.lanes)),
+    turns: new Set(Object.values(scan.turns)),
+    blocked: new Set(Object.values(scan.blocked)),
+    timed: new Set(timed.filter((name) => !isService(name))),
+    services: new Set(timed.flatMap((name) => (isService(name) ? [name.slice(1)] : []))),
+  }
+}
+
 function split(name: string): { readonly key: string; readonly needs: readonly (readonly [string, number])[] } {
   const at = name.lastIndexOf(NEEDS_MARK)
   if (at === -1) return { key: name, needs: [] }
@@ -252,7 +261,7 @@ function split(name: string): { readonly key: string; readonly needs: readonly (
   }
 }
 
-function limitersIn(scan: Pick<Scan, 'capacities' | 'in_use' | 'waited' | 'waiters' | 'active'>) {
+function limitersIn(scan: Pick<LaneScan, 'capacities' | 'in_use' | 'waited' | 'waiters' | 'active'>) {
   const waiters = new Map(
     Object.entries(scan.waiters).map(([need, flat]) => [
       need,

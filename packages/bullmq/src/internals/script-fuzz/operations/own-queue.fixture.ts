@@ -1,0 +1,35 @@
+// The operations of the index's model, and those of a team's own Queue that it does not have.
+import { OPERATIONS, RARE_OPERATIONS } from '../../index-model/operations.fixture.ts'
+import { QUEUE } from '../../index-model/worker.fixture.ts'
+import type { FuzzOperation, FuzzOperations } from '../operation.fixture.ts'
+
+const HOUR = 3_600_000
+
+/** Their programs have tasks of all kinds, so that each of them is drawn less often than those that move tasks. */
+const OF_MODEL: FuzzOperations = Object.fromEntries(
+  Object.entries(OPERATIONS).map(([name, operation]) => [name, [2, operation]]),
+)
+
+/** Starts a process, or waits for the leader of the world of the model. */
+const OMITTED: readonly string[] = ['kill a worker process', 'cancel by filter']
+
+const RARE: FuzzOperations = Object.fromEntries(
+  Object.entries(RARE_OPERATIONS).flatMap(([name, operation]) =>
+    OMITTED.includes(name) ? [] : [[name, [0.2, operation]]],
+  ),
+)
+
+/** Lets a parent go on without one of its children. */
+const leaveParent: FuzzOperation = async ({ flows }, pick) => {
+  const child = { name: 'child', queueName: QUEUE, opts: { delay: HOUR } }
+  const { children = [] } = await flows.add({ name: 'parent', queueName: QUEUE, children: [child, child] })
+  for (const { job } of children.slice(pick % 2)) await job.removeChildDependency()
+}
+
+export const OWN_QUEUE: FuzzOperations = {
+  ...OF_MODEL,
+  ...RARE,
+  'add a flow whose parent does not wait for a child': [2, leaveParent],
+  'pause the queue': [0.5, ({ queue }) => queue.pause()],
+  'resume the queue': [2, ({ queue }) => queue.resume()],
+}

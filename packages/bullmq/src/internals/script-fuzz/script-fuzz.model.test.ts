@@ -1,0 +1,14 @@
+// All scripts that change something, in random order on a real Redis: after each step, every task is in one place, and all counts, sums,
+// locks, lanes, events and outboxes agree with the tasks (./invariants.fixture.ts). At the end of each program, everything ends.
+//
+// Every sixteenth step sends each of its scripts twice, as a client does that got no reply, and reads only the second reply. A longer run
+// is in ./long-fuzz.model.test.ts.
+import { expect, it } from 'vitest'
+import { withEveryOperation } from './fuzz.fixture.ts'
+import { fuzz } from './fuzz-seeds.fixture.ts'
+import { unsentScripts } from './operations.fixture.ts'
+
+it('every task is in one place and counted once after operations that send every script', async () => {
+  const senders = await fuzz({ seeds: [1], steps: 1_200, adapt: withEveryOperation })
+  expect(unsentScripts(senders)).toEqual([])
+})
