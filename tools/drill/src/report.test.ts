@@ -43,6 +43,10 @@ describe('a report', () => {
     [{ recoveryP99Ms: 10_001 }, 'recoveryP99Ms 10001, limit 10000'],
     [{ recoveryP99Ms: Number.POSITIVE_INFINITY }, 'recoveryP99Ms Infinity, limit 10000'],
     [{ recoveryP99Ms: undefined }, 'recoveryP99Ms not measured, limit 10000'],
+    [{ miscounted: 1 }, 'miscounted 1, limit 0'],
+    [{ exitsNotZero: 1 }, 'exitsNotZero 1, limit 0'],
+    [{ unaccounted: 1 }, 'unaccounted 1, limit 0'],
+    [{ faultsWithoutEffect: 1 }, 'faultsWithoutEffect 1, limit 0'],
     [{ accepted: 0 }, 'no task was accepted'],
   ])('with %j has missed its target', (change, missed) => {
     const report = reportOf(run, { ...good, ...change })
