@@ -1,7 +1,8 @@
 // Gives Bullpen's scripts to BullMQ objects that a team creates itself.
 import type { Catalogue } from '@bullpen/contract'
 import type { RedisClient } from 'bullmq'
-import { composeBackend, isRedisBackend, prepareFetches } from './internals/composition/backend.ts'
+import { composeBackend, isComposed, isRedisBackend, prepareFetches } from './internals/composition/backend.ts'
+import { attachedWorkerId } from './internals/worker/attached-worker-id.ts'
 import { limitsOf, storeLimits } from './limits-of-queue.ts'
 import { runnerOnClient } from './scripts/script.ts'
 
@@ -41,6 +42,8 @@ const REPEAT_MS = 60_000
 export function attach<T extends Attachable>(attachable: T, { catalogue }: AttachOptions = {}): T {
   const backend = attachable.getBackend()
   if (!isRedisBackend(backend)) return attachable
+  // Only Workers have an id.
+  if ('id' in attachable && !isComposed(backend)) Object.assign(attachable, { id: attachedWorkerId() })
   composeBackend(backend, { now: Date.now })
   const { name } = attachable
   if (catalogue !== undefined && name !== undefined) {

@@ -248,6 +248,13 @@ export function queueKeys(namespace: string, queue: string) {
     recentlyRemoved: `${base}:recently-removed`,
     /** String: what an enqueue that waits for a replica has written (store/replicated-adds.ts). Expires after a second. */
     replicated: `${base}:replicated`,
+    /** String: exists for the interval between two of an attached Worker's checks for lost tasks (store/lua/recover.lua). */
+    attachedCheck: `${base}:attached-check`,
+    /**
+     * String: what is known of the BullMQ Workers that use the queue and were not attached, as JSON (leader/unattached-workers.ts). Kept
+     * for ten minutes after the leader has last seen one.
+     */
+    unattached: `${base}:unattached`,
     /** Hash: the tasks that Redis has lost after a process had acknowledged them (acknowledged/note-lost.lua). Kept for a day. */
     lostTasks: `${base}:lost-tasks`,
     /**

@@ -137,7 +137,7 @@ export type {
 } from './ports/broker/dead-tasks.ts'
 export type { AddedMembers, Group, GroupMember, Groups, NewGroup } from './ports/broker/groups.ts'
 export type { Orphans } from './ports/broker/orphans.ts'
-export type { QueueHead } from './ports/broker/queue-head.ts'
+export type { QueueHead, UnattachedWorkers } from './ports/broker/queue-head.ts'
 export type { Retention } from './ports/broker/retention.ts'
 export type {
   Emission,

@@ -77,6 +77,7 @@ export function usedTelemetry(): Telemetry {
       oldestBlocked: { readyAt: 2_000 },
       isPaused: true,
       isDraining: false,
+      unattached: { workers: ['old at 10.0.0.7:4242'] },
     }
     telemetry.queueHead('mail', head, 3_500)
     telemetry.queueLimits('mail', { maxTasks: 100, maxBytes: 8_400 })

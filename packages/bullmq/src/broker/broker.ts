@@ -347,6 +347,18 @@ function standForLeader(
         },
       }),
     },
+    unattached: {
+      onFound(queue, { workers, tasks, ids }) {
+        log.warn(
+          { queue, clients: workers, tasks, ids },
+          'a BullMQ Worker that was not attached uses the queue: what it ends has no follow-ups, and the status may be wrong for a moment',
+        )
+      },
+      onGone(queue, { workers, tasks, ids, since }) {
+        const about = { queue, clients: workers, tasks, ids, since: timeText(since) }
+        log.warn(about, 'the BullMQ Workers that were not attached have gone')
+      },
+    },
     onExpired: andForward(onExpired),
     onCancelled: andForward(onCancelled),
     runDueSchedules: scheduleRunner({ redis, namespace, store, now, process: processName, onEnqueued, onCancelled }),

@@ -6,13 +6,13 @@ import { BullpenError } from '@bullpen/contract'
 import { timeText } from '@bullpen/contract/internal'
 import { describeServer, type Server, serversOf, unlessRefused } from '../redis/server/server-description.ts'
 import { infoField, infoNumber } from '../redis/server/server-info.ts'
+import { countWorkers } from '../redis/server/worker-connections.ts'
 import { withConnection } from './connection.ts'
 import type { BullmqServerFacts, Place, QueueFacts } from './facts.ts'
 import { readQueueFacts } from './queue-facts.ts'
 import { type FoundQueue, findQueues, isInOneSlot, type SearchOptions } from './queue-search.ts'
 import type { Risk } from './risk.ts'
 import { BULLMQ_CHECKS, type BullmqCheck } from './risk-table.ts'
-import { countWorkers } from './worker-connections.ts'
 
 /** How long the search for queues, and reading them, may take, in ms. */
 const SEARCH_MS = 10_000

@@ -45,7 +45,7 @@ export function bullmqKeys(base: string) {
     id: `${base}:id`,
     /** String: the counter by which BullMQ orders the jobs of one priority. */
     pc: `${base}:pc`,
-    /** String: exists for the interval between two of a Worker's checks for lost jobs. */
+    /** String: exists for the interval between two of the checks for lost jobs of a Worker that was not attached. */
     stalledCheck: `${base}:stalled-check`,
     /** String: the job that has this deduplication id. */
     deduplication: (id: string) => `${base}:de:${id}`,

@@ -42,6 +42,7 @@ async function queue(options: Partial<HousekeepingOptions> = {}) {
     process: 'test',
     forwarder: { forwardLeft: async () => {} },
     visits: { groups: async () => {}, runs: async () => {}, workers: async () => {} },
+    unattached: { onFound: () => {}, onGone: () => {} },
     onExpired: ({ id }) => ended.push(id),
     onCancelled: ({ id }) => ended.push(id),
     onRepaired: (_, entries) => repaired.push(entries),

@@ -26,6 +26,7 @@ import { type NewFingerprint, reportFingerprints } from './fingerprint-reporter.
 import { requeueAsLocksExpire } from './lost-tasks.ts'
 import { encodeRetention, type RegisteredQueue } from './queue-registry.ts'
 import { type Duty, SCHEDULE_HORIZON_MS, type Survey, surveyQueue } from './survey.ts'
+import { createUnattachedWatch, type UnattachedWatchOptions } from './unattached-workers.ts'
 import { createKeyRemover } from './unique-key-remover.ts'
 import type { VisitDue } from './visit-registry.ts'
 
@@ -63,6 +64,8 @@ export interface HousekeepingOptions {
   readonly watchSchedules: (queue: string, term: Term) => Promise<void>
   /** Looks at the groups and the runs of pipelines that are due, and at the workers. */
   readonly visits: Readonly<Record<VisitDuty, VisitDue>>
+  /** Called when BullMQ Workers that were not attached begin to use a queue, and when they have gone. Must not throw or block. */
+  readonly unattached: Pick<UnattachedWatchOptions, 'onFound' | 'onGone'>
   /** Forwards what follows from the ends of tasks. */
   readonly forwarder: Pick<Forwarder, 'forwardLeft'>
   /** Called when a survey or a duty has failed. The callback must not throw or block. */
@@ -117,6 +120,7 @@ export function createHousekeeping(options: HousekeepingOptions): Housekeeping {
   const caller = randomUUID()
   const bulkCancellers = new Map<string, BulkCanceller>()
   const keyRemovers = new Map<string, ReturnType<typeof createKeyRemover>>()
+  const unattached = createUnattachedWatch({ redis, namespace, now, ...options.unattached })
   /** The duties in progress, by duty and queue. The index of only one queue is repaired at a time. */
   const underWay = new Map<string, Promise<void>>()
 
@@ -139,7 +143,17 @@ export function createHousekeeping(options: HousekeepingOptions): Housekeeping {
     const keys = queueKeys(namespace, queue)
     const { fencing, isOver } = term
     const duties = {
-      requeueLost: () => requeueAsLocksExpire(redis, keys, { ...term, now }),
+      requeueLost: () =>
+        requeueAsLocksExpire(redis, keys, {
+          ...{ ...term, now },
+          onUnattached(held) {
+            unattached.note(queue, held)
+            if (held.size > 0) start(registered, 'reportUnattached', term)
+          },
+        }),
+      async reportUnattached() {
+        if (await unattached.look(queue)) start(registered, 'repairIndex', term)
+      },
       expire: () =>
         expireTasks(redis, keys, {
           fencing,
@@ -237,7 +251,8 @@ export function createHousekeeping(options: HousekeepingOptions): Housekeeping {
       }
     },
     async settled() {
-      await Promise.all(underWay.values())
+      // A duty may start another one.
+      while (underWay.size > 0) await Promise.all(underWay.values())
     },
   }
 }

@@ -8,7 +8,7 @@ import { MAX_LOSSES } from '@bullpen/engine/internal'
 import type { Term } from '../cancel/bulk-canceller.ts'
 import type { QueueKeys } from '../keys.ts'
 import { type Commander, runnerOn } from '../scripts/script.ts'
-import { recoverLostTasks } from '../store/recover.ts'
+import { type Checked, recoverLostTasks } from '../store/recover.ts'
 
 /** How soon a lock must expire to be waited for, in ms. Locks that expire later are left to a later round. */
 const HORIZON_MS = 2_000
@@ -17,6 +17,12 @@ const LEAST_WAIT_MS = 100
 /** How soon a wait notices that the leader's term is over, in ms. */
 const NOTICE_MS = 250
 
+interface LostTasksOptions extends Term {
+  readonly now: () => number
+  /** Called after each check with the tasks that Workers hold which were not attached. */
+  readonly onUnattached?: (held: Checked['unattached']) => void
+}
+
 /**
  * Checks for lost tasks, and checks again when a lock is about to expire that has not been renewed since the check before. Takes one
  * check if all workers of the queue are alive. Rejects if Redis does not respond.
@@ -24,11 +30,12 @@ const NOTICE_MS = 250
 export async function requeueAsLocksExpire(
   redis: Commander,
   { base }: QueueKeys,
-  { fencing, isOver, now }: Term & { readonly now: () => number },
+  { fencing, isOver, now, onUnattached = () => {} }: LostTasksOptions,
 ): Promise<void> {
   for (;;) {
     const check = { base, now, maxLosses: MAX_LOSSES, fencing, isOver }
-    const { expiresInMs } = await recoverLostTasks(runnerOn(redis), check)
+    const { expiresInMs, unattached } = await recoverLostTasks(runnerOn(redis), check)
+    onUnattached(unattached)
     if (expiresInMs === null || expiresInMs > HORIZON_MS) return
     const expiresAt = performance.now() + Math.max(expiresInMs, LEAST_WAIT_MS)
     for (let leftMs = expiresAt - performance.now(); leftMs > 0; leftMs = expiresAt - performance.now()) {

@@ -38,6 +38,8 @@
 -- KEYS[34]  taskEvents         the stream of the tasks' events
 -- KEYS[35]  outbox             what has to be delivered
 -- KEYS[36]  settings           the queue's settings
+-- KEYS[37]  stalledCheck       the mark of the check for lost jobs of a Worker that was not attached
+-- KEYS[38]  unattached         what is known of such Workers
 -- ARGV[1]   fencing            the leader's fencing number
 -- ARGV[2]   now                the current time, in ms since 1970
 -- ARGV[3]   base               the prefix of the queue's keys
@@ -59,7 +61,7 @@ local delayed, scheduled, retrying, completed, failed = KEYS[16], KEYS[17], KEYS
 local dead, cancelled, expired, expiries, scheduleTimes = KEYS[21], KEYS[22], KEYS[23], KEYS[24], KEYS[25]
 local schedules, scheduleTroubles, cancelling, cancelRules = KEYS[26], KEYS[27], KEYS[28], KEYS[29]
 local uniqueKeys, newFingerprints, deadRequests, apiKeyTasks = KEYS[30], KEYS[31], KEYS[32], KEYS[33]
-local taskEvents, outbox, settings = KEYS[34], KEYS[35], KEYS[36]
+local taskEvents, outbox, settings, stalledCheck, unattached = KEYS[34], KEYS[35], KEYS[36], KEYS[37], KEYS[38]
 local fencing, now, base, retention, eventsSince = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 local compareEveryMs, countEveryMs, scheduleHorizonMs = ARGV[6], ARGV[7], ARGV[8]
 local throttleMark, outboxMark = ARGV[9], ARGV[10]
@@ -111,6 +113,7 @@ add('removeUniqueKeys', exists(uniqueKeys))
 add('reportFingerprints', exists(newFingerprints))
 add('changeDead', exists(deadRequests))
 add('forwardOutbox', exists(outbox))
+add('reportUnattached', exists(stalledCheck, unattached))
 
 local function size(...)
   local sum = 0

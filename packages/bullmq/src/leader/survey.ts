@@ -19,6 +19,7 @@ export type Duty =
   | 'reportFingerprints'
   | 'changeDead'
   | 'forwardOutbox'
+  | 'reportUnattached'
   | 'countActive'
   | 'repairIndex'
 

@@ -471,11 +471,15 @@ it("what a team's own BullMQ code uses", async () => {
   )
   worker.on('error', () => {})
   onTestFinished(() => worker.close(true))
-  await has('limiter', 'stalled-check', '<task>:processed', '<task>:failed', '<task>:unsuccessful')
+  await has('limiter', 'attached-check', '<task>:processed', '<task>:failed', '<task>:unsuccessful')
   await has('metrics:completed', 'metrics:completed:data', 'metrics:failed', 'metrics:failed:data')
   await own.add('x', {}, { deduplication: { id: 'one', keepLastIfActive: true } })
   await own.add('x', {}, { deduplication: { id: 'one', keepLastIfActive: true } })
   await has('dn:<deduplication id>')
+  const unattached = new Worker('rig', async () => {}, options)
+  unattached.on('error', () => {})
+  onTestFinished(() => unattached.close(true))
+  await has('stalled-check', 'unattached')
 })
 
 afterAll(async () => {

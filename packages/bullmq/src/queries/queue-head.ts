@@ -2,6 +2,7 @@
 import type { QueueHead } from '@bullpen/engine/internal'
 import { THROTTLE_MARK } from '../internals/throttle.ts'
 import type { QueueKeys } from '../keys.ts'
+import { decodeUnattached } from '../leader/unattached-workers.ts'
 import { CLOSED_BY_OUTBOX } from '../outbox/outbox-bounds.ts'
 import { type Commander, runScript } from '../scripts/script.ts'
 import { readHeadScript } from '../store/scripts.ts'
@@ -9,7 +10,7 @@ import { readHeadScript } from '../store/scripts.ts'
 /** Takes constant time and one round trip. */
 export async function readQueueHead(redis: Commander, keys: QueueKeys): Promise<QueueHead> {
   const reply = await runScript(redis, readHeadScript, keys, { base: keys.base, mark: THROTTLE_MARK })
-  const [paused, draining, blockedTasks, nextReadyAt, oldest, [blockedId, blockedReadyAt]] = reply
+  const [paused, draining, blockedTasks, nextReadyAt, oldest, [blockedId, blockedReadyAt], unattached] = reply
   const [id, task = '', enqueuedAt, readyAt] = oldest
   return {
     oldest: id === undefined ? undefined : { id, task, enqueuedAt: Number(enqueuedAt), readyAt: Number(readyAt) },
@@ -18,5 +19,6 @@ export async function readQueueHead(redis: Commander, keys: QueueKeys): Promise<
     oldestBlocked: blockedId === undefined ? undefined : { id: blockedId, readyAt: Number(blockedReadyAt) },
     isPaused: paused !== null && paused !== CLOSED_BY_OUTBOX,
     isDraining: draining === 1,
+    unattached: decodeUnattached(unattached),
   }
 }

@@ -65,7 +65,7 @@ async function openSystem() {
     await broker.enqueue(newTask(task, {}, {}, { id, enqueuedAt: skew.now(), correlationId: undefined }))
     return id
   }
-  return { broker, fleet, skew, enqueue, watch, seconds }
+  return { namespace, broker, fleet, skew, enqueue, watch, seconds }
 }
 
 it('a broker without queues reaches the cluster', async () => {
@@ -73,6 +73,22 @@ it('a broker without queues reaches the cluster', async () => {
   const broker = openBroker(options)
   onTestFinished(() => broker.close())
   await eventually(() => broker.ping().then(() => true))
+})
+
+it('a Worker that was not attached is named, whichever node has its queue', async () => {
+  const { namespace, broker } = await openSystem()
+  const nodes = cluster.nodes.map(({ port }) => ({ host: '127.0.0.1', port }))
+  for (const queue of QUEUES) {
+    const connection = new Cluster(nodes, { redisOptions: { maxRetriesPerRequest: null } })
+    onTestFinished(() => connection.disconnect())
+    const worker = new Worker(queue, async () => {}, { connection, prefix: prefixOf(namespace, queue), name: 'old' })
+    worker.on('error', () => {})
+    onTestFinished(() => worker.close(true))
+  }
+  for (const queue of QUEUES) {
+    const { workers } = await eventually(async () => (await broker.head(queue)).unattached)
+    expect(workers).toEqual([expect.stringMatching(/^old at 127\.0\.0\.1:\d+$/)])
+  }
 })
 
 describe('the examination of plain BullMQ', () => {

@@ -3,6 +3,7 @@ import { randomUUID } from 'node:crypto'
 import { MAX_LOSSES } from '@bullpen/engine/internal'
 import { Redis } from 'ioredis'
 import { describe, expect, inject, it, onTestFinished } from 'vitest'
+import { attachedWorkerId } from '../internals/worker/attached-worker-id.ts'
 import { queueKeys } from '../keys.ts'
 import { runnerOn, runScript } from '../scripts/script.ts'
 import { recoverLostTasks } from './recover.ts'
@@ -150,12 +151,30 @@ describe('a search for lost tasks', () => {
     const { redis, keys, check } = await activeTask()
     await redis.lpush(keys.active, 'k', 'renewed')
     for (const id of ['j', 'k', 'renewed']) await redis.set(keys.lock(id), 'token', 'PX', id === 'k' ? 40_000 : 50_000)
-    expect(await check(1)).toEqual({ ids: [], expiresInMs: null })
+    expect(await check(1)).toMatchObject({ ids: [], expiresInMs: null })
     await redis.pexpire(keys.lock('renewed'), 30_000)
     await redis.srem(keys.stalled, 'renewed')
     const { expiresInMs } = await check(1)
     expect(expiresInMs).toBeGreaterThan(30_000)
     expect(expiresInMs).toBeLessThanOrEqual(40_000)
+  })
+})
+
+describe('the tasks that a search finds in the hands of Workers that were not attached', () => {
+  const UUID = randomUUID()
+
+  it.each([
+    ['are those whose tokens BullMQ has made of a UUID', `${UUID}:7`, ['j']],
+    ['are those of a Worker in another language', `${UUID.replaceAll('-', '')}:7`, ['j']],
+    ['are none of an attached Worker', `${attachedWorkerId()}:7`, []],
+    ['are none with a token that a team has chosen', 'my-token', []],
+  ])('%s', async (_name, token, found) => {
+    const { redis, keys, check } = await activeTask()
+    await redis.set(keys.lock('j'), token, 'PX', 60_000)
+    expect((await check(1)).unattached.size).toBe(0)
+    expect([...(await check(1)).unattached.keys()]).toEqual(found)
+    await redis.srem(keys.stalled, 'j')
+    expect((await check(1)).unattached.size).toBe(0)
   })
 })
 
@@ -174,7 +193,7 @@ describe('a search among many active tasks', () => {
     await filling.exec()
     const run = async (position: string) => {
       const args = { base: keys.base, now: 1_000, maxLosses: MAX_LOSSES, fencing: 1, checkMs: '', position }
-      const [next, , ...returned] = await runScript(redis, recoverScript, keys, args)
+      const [next, , , ...returned] = await runScript(redis, recoverScript, keys, args)
       return { next, returned }
     }
     return { ...one, ids, lost: ids.filter((_, i) => i % 2 === 1), run }

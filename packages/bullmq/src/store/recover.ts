@@ -19,7 +19,7 @@ interface Check {
   readonly isOver?: () => boolean
 }
 
-interface Checked {
+export interface Checked {
   /** The tasks that have returned to the queue. */
   readonly ids: string[]
   /**
@@ -27,6 +27,11 @@ interface Checked {
    * such lock.
    */
   readonly expiresInMs: number | null
+  /**
+   * For the leader: the tasks that Workers hold which were not attached, and which have not renewed the lock since the check before. Each
+   * with the name that is stored as that of its Worker, or ''.
+   */
+  readonly unattached: ReadonlyMap<string, string>
 }
 
 const START = '0 0'
@@ -40,15 +45,17 @@ const START = '0 0'
 export async function recoverLostTasks(run: ScriptRunner, check: Check): Promise<Checked> {
   const { base, now, maxLosses, fencing = '', isOver = () => false } = check
   const ids: string[] = []
+  const unattached = new Map<string, string>()
   let soonest: number | null = null
   let position = START
   for (let checkMs = check.checkMs ?? ''; ; checkMs = '') {
     const sentAt = performance.now()
     const args = { base, now: now(), maxLosses, fencing, checkMs, position }
-    const [next, expiresInMs, ...returned] = await run(recoverScript, { stalled: `${base}stalled` }, args)
+    const [next, expiresInMs, held, ...returned] = await run(recoverScript, { stalled: `${base}stalled` }, args)
     ids.push(...returned)
+    for (let i = 0; i + 1 < held.length; i += 2) unattached.set(held[i] ?? '', held[i + 1] ?? '')
     if (expiresInMs !== null) soonest = Math.min(soonest ?? expiresInMs, expiresInMs)
-    if (next === '' || isOver()) return { ids, expiresInMs: soonest }
+    if (next === '' || isOver()) return { ids, expiresInMs: soonest, unattached }
     position = next
     await pauseAfterPage(sentAt)
   }

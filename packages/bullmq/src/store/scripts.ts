@@ -7441,7 +7441,9 @@ export const surveyQueueScript = luaScript<
   | 'apiKeyTasks'
   | 'taskEvents'
   | 'outbox'
-  | 'settings',
+  | 'settings'
+  | 'stalledCheck'
+  | 'unattached',
   | 'fencing'
   | 'now'
   | 'base'
@@ -7492,6 +7494,8 @@ export const surveyQueueScript = luaScript<
     'taskEvents',
     'outbox',
     'settings',
+    'stalledCheck',
+    'unattached',
   ],
   args: [
     'fencing',
@@ -7514,7 +7518,7 @@ local delayed, scheduled, retrying, completed, failed = KEYS[16], KEYS[17], KEYS
 local dead, cancelled, expired, expiries, scheduleTimes = KEYS[21], KEYS[22], KEYS[23], KEYS[24], KEYS[25]
 local schedules, scheduleTroubles, cancelling, cancelRules = KEYS[26], KEYS[27], KEYS[28], KEYS[29]
 local uniqueKeys, newFingerprints, deadRequests, apiKeyTasks = KEYS[30], KEYS[31], KEYS[32], KEYS[33]
-local taskEvents, outbox, settings = KEYS[34], KEYS[35], KEYS[36]
+local taskEvents, outbox, settings, stalledCheck, unattached = KEYS[34], KEYS[35], KEYS[36], KEYS[37], KEYS[38]
 local fencing, now, base, retention, eventsSince = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 local compareEveryMs, countEveryMs, scheduleHorizonMs = ARGV[6], ARGV[7], ARGV[8]
 local throttleMark, outboxMark = ARGV[9], ARGV[10]
@@ -7561,6 +7565,7 @@ add('removeUniqueKeys', exists(uniqueKeys))
 add('reportFingerprints', exists(newFingerprints))
 add('changeDead', exists(deadRequests))
 add('forwardOutbox', exists(outbox))
+add('reportUnattached', exists(stalledCheck, unattached))
 local function size(...)
   local sum = 0
   for _, set in ipairs({ ... }) do
@@ -8056,12 +8061,13 @@ return { found, #page == 2 * scan and page[#page] or '' }
 })
 
 /**
- * Reads the head of a queue: the oldest waiting task, the one that starts next, how many are blocked and the oldest of them, and whether a
- * command holds the queue. The time does not depend on the number of tasks or lanes. Everything is read at the same moment. Otherwise, if
- * workers take tasks quickly, the task would have started before its times are read, and would seem to have been ready only since then.
+ * Reads the head of a queue: the oldest waiting task, the one that starts next, how many are blocked and the oldest of them, whether a
+ * command holds the queue, and which Workers use it that were not attached. The time does not depend on the number of tasks or lanes.
+ * Everything is read at the same moment. Otherwise, if workers take tasks quickly, the task would have started before its times are read,
+ * and would seem to have been ready only since then.
  */
 export const readHeadScript = luaScript<
-  'meta' | 'settings',
+  'meta' | 'settings' | 'unattached',
   'base' | 'mark',
   [
     paused: string | null,
@@ -8070,14 +8076,15 @@ export const readHeadScript = luaScript<
     nextReadyAt: string,
     oldest: [] | [id: string, task: string, enqueuedAt: string, readyAt: string],
     oldestBlocked: [] | [id: string, readyAt: string],
+    unattached: string | null,
   ]
 >({
   name: 'read-head',
-  keys: ['meta', 'settings'],
+  keys: ['meta', 'settings', 'unattached'],
   args: ['base', 'mark'],
   includes: INCLUDES,
   lua: `#!lua flags=no-writes
-local meta, settings = KEYS[1], KEYS[2]
+local meta, settings, unattached = KEYS[1], KEYS[2], KEYS[3]
 local base, mark = ARGV[1], ARGV[2]
 --- @include time
 --- @include blocked-tasks
@@ -8094,6 +8101,7 @@ return {
   next_since and whole(next_since) or '',
   oldest and { oldest, name, enqueued_at, whole(since) } or {},
   blocked and { blocked, whole(blocked_since) } or {},
+  redis.call('GET', unattached),
 }
 `,
 })
@@ -9418,7 +9426,7 @@ for _, step in ipairs(steps) do
     return 1
   end
 end
-for _, name in ipairs({ 'events', 'delay', 'stalled-check', 'stalled', 'id', 'pc', 'marker', 'meta' }) do
+for _, name in ipairs({ 'events', 'delay', 'stalled-check', 'attached-check', 'stalled', 'id', 'pc', 'marker', 'meta' }) do
   redis.call('DEL', base .. name)
 end
 for _, outcome in ipairs({ 'completed', 'failed' }) do
@@ -9489,7 +9497,7 @@ return 0
 export const recoverScript = luaScript<
   'stalled',
   'base' | 'now' | 'maxLosses' | 'fencing' | 'checkMs' | 'position',
-  [position: string, expiresInMs: number | null, ...recovered: string[]]
+  [position: string, expiresInMs: number | null, unattached: string[], ...recovered: string[]]
 >({
   name: 'recover',
   keys: ['stalled'],
@@ -9504,6 +9512,10 @@ local base, now, maxLosses, fencing, checkMs, position = ARGV[1], ARGV[2], ARGV[
 local MARKS_AT_ONCE, MARKED_AT_ONCE = 500, 1000
 local RETURNED_AT_ONCE, MAX_PASSED = 50, 100000
 local active = base .. 'active'
+local function is_unattached(token)
+  return token and #token > 33 and string.find(token, '^[%x-]+:%d+$') ~= nil
+end
+local unattached = {}
 local function look_at_marks(cursor)
   local most = math.floor(MAX_PASSED / math.max(1, redis.call('LLEN', active)))
   most = math.max(1, math.min(most, RETURNED_AT_ONCE))
@@ -9513,6 +9525,10 @@ local function look_at_marks(cursor)
     local left = redis.call('PTTL', base .. id .. ':lock')
     if left >= 0 then
       soonest = math.min(soonest or left, left)
+      if fencing ~= '' and is_unattached(redis.call('GET', base .. id .. ':lock')) then
+        unattached[#unattached + 1] = id
+        unattached[#unattached + 1] = redis.call('HGET', base .. id, 'pb') or ''
+      end
     elseif left == -2 and #lost == most then
       return lost, soonest, cursor
     elseif left == -2 then
@@ -9546,10 +9562,10 @@ local function mark_active(marked)
   return #ids == MARKED_AT_ONCE
 end
 if fencing ~= '' and is_deposed(base .. 'leader', fencing) then
-  return { '', false }
+  return { '', false, {} }
 end
-if checkMs ~= '' and not redis.call('SET', base .. 'stalled-check', now, 'PX', checkMs, 'NX') then
-  return { '', false }
+if checkMs ~= '' and not redis.call('SET', base .. 'attached-check', now, 'PX', checkMs, 'NX') then
+  return { '', false, {} }
 end
 local cursor, marked = string.match(position, '^(%d*) (%d+)$')
 local lost, soonest = {}, nil
@@ -9558,10 +9574,10 @@ if cursor ~= '' then
 end
 local returned = return_all(lost)
 if cursor ~= '' then
-  return { cursor .. ' 0', soonest or false, unpack(returned) }
+  return { cursor .. ' 0', soonest or false, unattached, unpack(returned) }
 end
 local has_more = mark_active(tonumber(marked))
-return { has_more and ' ' .. whole(marked + MARKED_AT_ONCE) or '', soonest or false, unpack(returned) }
+return { has_more and ' ' .. whole(marked + MARKED_AT_ONCE) or '', soonest or false, unattached, unpack(returned) }
 `,
 })
 

@@ -35,6 +35,7 @@ export const DIAGNOSIS_CHECKS = [
   'full_queues',
   'paused_queues',
   'open_breakers',
+  'unattached_workers',
   'lost_tasks',
   'failing_tasks',
   'dead_tasks',

@@ -18,6 +18,7 @@ import {
   schedules,
   stalledQueues,
   storeLosses,
+  unattachedWorkers,
   unservedQueues,
 } from './queue-checks.ts'
 import { connections, failedWrites, latency, memory, permissions, setting, unreachableNodes } from './server-checks.ts'
@@ -236,6 +237,15 @@ export const CHECKS = {
     reason: 'the tasks that depend on its service wait',
     advice: 'check the service; the breaker closes by itself once probes succeed',
     runbook: 'Attempts fail',
+  },
+  unattached_workers: {
+    finds:
+      'a BullMQ Worker that was not attached uses a queue. The finding names its connections and some tasks that it has held',
+    examine: unattachedWorkers,
+    reason:
+      "the Worker runs BullMQ's own scripts: what it ends has no follow-ups, ends no member of a group or run, obeys no limits, timeouts or cancels, and counts only once the leader has compared the queue; if it dies, its tasks wait until its locks expire",
+    advice: "stop the Worker, or pass it to 'attach'",
+    runbook: 'Tasks are unaccounted for',
   },
   lost_tasks: {
     finds:

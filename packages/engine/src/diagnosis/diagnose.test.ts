@@ -49,6 +49,7 @@ const queue: QueueFacts = {
   outbox: { entries: 1, oldestAt: NOW - 1_000 },
   recentEnds: { dead: 9, completed: 0, kinds: [] },
   ...{ nextReadyAt: NOW - 59_000, blockedTasks: 0, oldestBlocked: undefined, lost: undefined },
+  unattached: undefined,
   active: [{ id: 'cpu-1', startedAt: NOW - 90_000 }],
 }
 const ok = { isOk: true, found: 'x', expected: 'x' }
@@ -267,6 +268,20 @@ const FOUND: Readonly<Record<Exclude<DiagnosisCheck, 'redis_connection'>, readon
       }),
       'warning',
       'Redis does not have: the rate of each concurrency key, the concurrency of math.root',
+    ],
+  ],
+  unattached_workers: [
+    [
+      onQueue({
+        unattached: { since: NOW, seenAt: NOW, workers: ['old at 10.0.0.7:4242', '10.0.0.8:5'], tasks: 0, ids: [] },
+      }),
+      'warning',
+      'a BullMQ Worker that was not attached uses cpu (old at 10.0.0.7:4242, 10.0.0.8:5)',
+    ],
+    [
+      onQueue({ unattached: { since: NOW, seenAt: NOW, workers: [], tasks: 5, ids: ['cpu-1', 'cpu-2'] } }),
+      'warning',
+      'uses cpu (its address is not known); it has held 5 tasks, such as cpu-1',
     ],
   ],
   open_breakers: [

@@ -2,6 +2,7 @@
 import type { Finding, PerConcurrencyKey, TaskRecord, TaskStatus } from '@bullpen/contract'
 import type { OutboxState } from '../ports/broker/broker.ts'
 import type { Need } from '../ports/broker/new-task.ts'
+import type { UnattachedWorkers } from '../ports/broker/queue-head.ts'
 import type { QueueSettings, RegisteredWorker } from '../ports/fleet.ts'
 import type { ScheduleChange } from '../schedule/schedule-diff.ts'
 import type { Trouble } from '../schedule/trouble.ts'
@@ -127,6 +128,8 @@ export interface QueueFacts {
   }
   /** Some of the tasks that wait for a retry, beginning with those that are due first. */
   readonly retrying: readonly FailureFact[]
+  /** Undefined if there are none. */
+  readonly unattached: UnattachedWorkers | undefined
   /** Those of the last day. Undefined if there are none. */
   readonly lost: LostTasksFacts | undefined
   /** How many retries the retry budgets of the queue's definitions hold. */

@@ -442,6 +442,12 @@ export const ALERT_CASES: Readonly<Record<string, AlertCases>> = {
       'the leader has corrected it': { series: { 'bullpen_unaccounted_tasks{queue="mail"}': '2x5 0x15' }, at: '16m' },
     },
   },
+  BullpenUnattachedWorkers: {
+    fires: { series: { 'bullpen_unattached_workers{queue="mail"}': '2x20' }, at: '6m', labels: MAIL, figure: '2' },
+    quiet: {
+      'the Workers have gone': { series: { 'bullpen_unattached_workers{queue="mail"}': '2x3 0x15' }, at: '6m' },
+    },
+  },
   BullpenAttemptsFail: {
     fires: {
       series: { [FAILED]: '0+30x40', [ENDED]: '0+100x40' },

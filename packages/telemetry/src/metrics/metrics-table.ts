@@ -383,6 +383,12 @@ export const METRICS = {
     labels: ['queue'],
     help: 'Number of tasks that the queue has accepted, minus the tasks in all statuses and the removed tasks. It is 0 unless plain BullMQ has used the queue, and the leader corrects it within a few minutes.',
   },
+  bullpen_unattached_workers: {
+    type: 'gauge',
+    unit: 'workers',
+    labels: ['queue'],
+    help: "Number of BullMQ Workers that use the queue and were not attached, so that they run BullMQ's own scripts. It is 1 if they are not known, and includes attached Workers if there are any. Every API process reports the same number, so take the maximum rather than the sum.",
+  },
   bullpen_index_repairs: {
     type: 'gauge',
     unit: 'entries',

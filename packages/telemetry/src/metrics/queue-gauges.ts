@@ -29,6 +29,8 @@ interface Head {
   readonly oldestBlocked: { readonly readyAt: number } | undefined
   readonly isPaused: boolean
   readonly isDraining: boolean
+  /** The BullMQ Workers that use the queue and were not attached: some, if their names and addresses are not known. */
+  readonly unattached?: { readonly workers: readonly string[] } | undefined
 }
 
 /** Call each method from `onScrape` at every scrape, because a gauge that has not been set is omitted instead of shown as it was. */
@@ -41,8 +43,8 @@ export interface QueueGauges {
    */
   queueTotals(queue: string, totals: Totals, now: number): void
   /**
-   * Sets how long tasks have been waiting, how many are blocked, and whether the queue is paused or draining. `now` is the
-   * current time in ms since 1970, by the same clock as the times of the head.
+   * Sets how long tasks have been waiting, how many are blocked, whether the queue is paused or draining, and how many Workers use it that
+   * were not attached. `now` is the current time in ms since 1970, by the same clock as the times of the head.
    */
   queueHead(queue: string, head: Head, now: number): void
   /** Sets the queue's limits. The gauges of limits that do not apply are omitted. */
@@ -63,6 +65,7 @@ export function queueGauges(registry: Registry): { readonly set: QueueGauges; re
   const oldestBlocked = gauge(registry, 'bullpen_queue_oldest_blocked_seconds')
   const paused = gauge(registry, 'bullpen_queue_paused')
   const draining = gauge(registry, 'bullpen_queue_draining')
+  const unattached = gauge(registry, 'bullpen_unattached_workers')
   const breakers = gauge(registry, 'bullpen_breaker_state')
   const unaccounted = gauge(registry, 'bullpen_unaccounted_tasks')
   const repairs = gauge(registry, 'bullpen_index_repairs')
@@ -71,7 +74,7 @@ export function queueGauges(registry: Registry): { readonly set: QueueGauges; re
   const ended = fleetCounter(registry, 'bullpen_queue_tasks_ended_total')
   const recovered = fleetCounter(registry, 'bullpen_queue_tasks_recovered_total')
   const limits = [maxTasks, maxBytes]
-  const ofHead = [oldest, next, blocked, oldestBlocked, paused, draining]
+  const ofHead = [oldest, next, blocked, oldestBlocked, paused, draining, unattached]
   const all = [
     tasks,
     ended,
@@ -115,6 +118,7 @@ export function queueGauges(registry: Registry): { readonly set: QueueGauges; re
         oldestBlocked.set({ queue }, secondsSince(head.oldestBlocked?.readyAt))
         paused.set({ queue }, head.isPaused ? 1 : 0)
         draining.set({ queue }, head.isDraining ? 1 : 0)
+        unattached.set({ queue }, head.unattached === undefined ? 0 : Math.max(1, head.unattached.workers.length))
       },
       queueLimits(queue, limits) {
         if (limits.maxTasks !== undefined) maxTasks.set({ queue }, limits.maxTasks)

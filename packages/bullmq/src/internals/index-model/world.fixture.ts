@@ -133,7 +133,7 @@ export async function openWorld(
   /** An attempt is lost if two checks in a row find its task without a lock. */
   const checkForLost = async (by: keyof typeof workers = 'bullpen'): Promise<void> => {
     for (let twice = 0; twice < 2; twice++) {
-      await redis.del(`${keys.base}stalled-check`)
+      await redis.del(`${keys.base}stalled-check`, `${keys.base}attached-check`)
       await workers[by].getBackend().moveStalledJobsToWait()
     }
   }

@@ -64,6 +64,7 @@ export function fuzzLeader(
       runs: visitDue(runs, now, runVisit({ ...shared, registry: runs, deliveries, onMissing: ignore })),
       workers: reportLostWorkers({ ...shared, onLost: ignore }),
     },
+    unattached: { onFound: ignore, onGone: ignore },
     ...{ onExpired: ignore, onCancelled: ignore, onNewFingerprint: ignore },
     onRepaired(queue, entries) {
       if (entries > 0) onFault(`${entries} entries of ${queue} were repaired`)

@@ -4,6 +4,7 @@ import { type Job, Worker } from 'bullmq'
 import type { LockRenewer, RenewedLock } from '../../locks/lock-renewer.ts'
 import { renewLocks } from '../../locks/renewal.ts'
 import { type Commander, runnerOn } from '../../scripts/script.ts'
+import { attachedWorkerId } from './attached-worker-id.ts'
 
 export interface JobLocks {
   readonly renewer: LockRenewer
@@ -17,6 +18,7 @@ export interface JobLocks {
 }
 
 export class ConsumerWorker extends Worker {
+  override readonly id = attachedWorkerId()
   /** Called when the fetch loop ends with an error. */
   onFetchingFailed: (error: unknown) => void = () => {}
   /** Must be set before `run`. BullMQ's constructor does not fetch any jobs. */

@@ -107,7 +107,7 @@ export const BULLMQ_ROWS = {
   },
   stalledCheck: {
     type: 'string',
-    holds: "the mark of a plain Worker's check for lost jobs",
+    holds: 'the mark of the check for lost jobs of a Worker that was not attached',
     owner: 'queue',
     ends: 'expires after one interval of the check',
     expires: true,

@@ -232,6 +232,20 @@ export const BULLPEN_ROWS = {
     ends: 'expires after a second',
     expires: true,
   },
+  attachedCheck: {
+    type: 'string',
+    holds: "the mark of an attached Worker's check for lost tasks",
+    owner: 'queue',
+    ends: 'expires after one interval of the check',
+    expires: true,
+  },
+  unattached: {
+    type: 'string',
+    holds: 'what is known of the BullMQ Workers that use the queue and were not attached',
+    owner: 'queue',
+    ends: 'deleted when they have gone; expires ten minutes after the leader has last seen one',
+    expires: true,
+  },
   lostTasks: {
     type: 'hash',
     holds: 'the tasks that Redis has lost after a process had acknowledged them',

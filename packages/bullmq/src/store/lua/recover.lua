@@ -15,9 +15,10 @@
 -- ARGV[6]  position   where the last run has stopped: the cursor of the marks, or '' if all were looked at, and how many tasks were
 --                     marked. '0 0' in the first run
 --
--- Returns `[position: string, expiresInMs: number | null, ...recovered: string[]]`: '' if the check is complete; when the first lock of
--- the marked tasks expires, which has not been renewed since the last check; and the tasks that have returned. If there is a newer leader,
--- or if another Worker has checked, nothing was written.
+-- Returns `[position: string, expiresInMs: number | null, unattached: string[], ...recovered: string[]]`: '' if the check is complete; when
+-- the first lock of the marked tasks expires, which has not been renewed since the last check; for the leader, the marked tasks that Workers
+-- hold which were not attached, each with the name that is stored as that of its Worker, or ''; and the tasks that have returned. If there
+-- is a newer leader, or if another Worker has checked, nothing was written.
 local stalled = KEYS[1]
 local base, now, maxLosses, fencing, checkMs, position = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
 --- @include fence
@@ -31,6 +32,14 @@ local RETURNED_AT_ONCE, MAX_PASSED = 50, 100000
 
 local active = base .. 'active'
 
+-- BullMQ's Worker makes the token of a lock from its id, a UUID, and a number. Attached Workers have other ids (attached-worker-id.ts), and a
+-- token that a team has chosen itself says nothing.
+local function is_unattached(token)
+  return token and #token > 33 and string.find(token, '^[%x-]+:%d+$') ~= nil
+end
+
+local unattached = {}
+
 -- Returns the lost tasks among a page of the marked ones, when the first lock of the others expires, and the cursor of the next page. It is
 -- that of this page again if the page has too many lost tasks.
 local function look_at_marks(cursor)
@@ -42,6 +51,10 @@ local function look_at_marks(cursor)
     local left = redis.call('PTTL', base .. id .. ':lock')
     if left >= 0 then
       soonest = math.min(soonest or left, left)
+      if fencing ~= '' and is_unattached(redis.call('GET', base .. id .. ':lock')) then
+        unattached[#unattached + 1] = id
+        unattached[#unattached + 1] = redis.call('HGET', base .. id, 'pb') or ''
+      end
     elseif left == -2 and #lost == most then
       return lost, soonest, cursor
     elseif left == -2 then
@@ -81,10 +94,11 @@ local function mark_active(marked)
 end
 
 if fencing ~= '' and is_deposed(base .. 'leader', fencing) then
-  return { '', false }
+  return { '', false, {} }
 end
-if checkMs ~= '' and not redis.call('SET', base .. 'stalled-check', now, 'PX', checkMs, 'NX') then
-  return { '', false }
+-- BullMQ's own `stalled-check` therefore shows the leader that a Worker uses the queue that was not attached.
+if checkMs ~= '' and not redis.call('SET', base .. 'attached-check', now, 'PX', checkMs, 'NX') then
+  return { '', false, {} }
 end
 local cursor, marked = string.match(position, '^(%d*) (%d+)$')
 local lost, soonest = {}, nil
@@ -93,7 +107,7 @@ if cursor ~= '' then
 end
 local returned = return_all(lost)
 if cursor ~= '' then
-  return { cursor .. ' 0', soonest or false, unpack(returned) }
+  return { cursor .. ' 0', soonest or false, unattached, unpack(returned) }
 end
 local has_more = mark_active(tonumber(marked))
-return { has_more and ' ' .. whole(marked + MARKED_AT_ONCE) or '', soonest or false, unpack(returned) }
+return { has_more and ' ' .. whole(marked + MARKED_AT_ONCE) or '', soonest or false, unattached, unpack(returned) }

@@ -28,4 +28,18 @@ export interface QueueHead {
   readonly isPaused: boolean
   /** Whether a command drains the queue, or has drained it. */
   readonly isDraining: boolean
+  /** The BullMQ Workers that use the queue and were not attached. Undefined if there are none. */
+  readonly unattached?: UnattachedWorkers | undefined
+}
+
+/** BullMQ Workers that use a queue although they do not run Bullpen's scripts. Times are in ms since 1970. */
+export interface UnattachedWorkers {
+  readonly since: number
+  /** When the leader last saw a trace of them. */
+  readonly seenAt: number
+  /** The name, if it has one, and the address of each. Empty if they are not known. */
+  readonly workers: readonly string[]
+  /** How many tasks they have held at once at most, and the ids of some of these. */
+  readonly tasks: number
+  readonly ids: readonly string[]
 }

@@ -180,4 +180,13 @@ and ${on('queue')} ${HELD}`,
     figure: '{{ $value }}',
     runbook: 'unaccounted-tasks.md',
   }),
+  alert({
+    name: 'BullpenUnattachedWorkers',
+    expr: `${largest('bullpen_unattached_workers', 'queue')} > 0`,
+    for: '5m',
+    severity: 'warning',
+    summary: 'For 5 minutes, BullMQ Workers that were not attached have used the queue {{ $labels.queue }}',
+    figure: '{{ $value }}',
+    runbook: 'unaccounted-tasks.md',
+  }),
 ]

@@ -60,6 +60,15 @@ export const housekeepingSection: Section = {
       queries: [query('max by (queue) (bullpen_unaccounted_tasks)', '{{queue}}')],
     },
     {
+      title: 'Workers that are not attached',
+      description: "BullMQ Workers that use a queue with BullMQ's own scripts, because they were not attached.",
+      bad: 'Any: what they end has no follow-ups. "bullpen doctor" shows where they run.',
+      runbook: 'unaccounted-tasks.md',
+      unit: 'short',
+      ifEmpty: 'none',
+      queries: [query('max by (queue) (bullpen_unattached_workers) > 0', '{{queue}}')],
+    },
+    {
       title: 'Repaired counts',
       description: 'Index entries and counts that leaders have repaired so far.',
       bad: 'Any growth: plain BullMQ, or a person, changes tasks of the queue directly.',
