@@ -6,7 +6,7 @@ import type { Step } from '../turns/random-steps.fixture.ts'
 import { programsFor, runProgram, shortened } from './fuzz.fixture.ts'
 import { type SentScripts, watchScripts } from './sent-scripts.fixture.ts'
 
-const SHORTEN_MS = 120_000
+const SHORTEN_MS = 60_000
 /** From so many steps on, each seed reports how long it took. */
 const LONG = 10_000
 

@@ -13,7 +13,7 @@ import { runScript } from '../../scripts/script.ts'
 import { readMembersScript } from '../../store/scripts.ts'
 import { statusesOf } from '../index-model/full-scan.fixture.ts'
 import { QUEUE } from '../index-model/worker.fixture.ts'
-import { laneViolations } from '../turns/lane-scan.fixture.ts'
+import { wrongHead } from '../turns/lane-scan.fixture.ts'
 import { type FuzzWorld, OTHER_QUEUE } from './fuzz-world.fixture.ts'
 import type { Moment } from './moment.fixture.ts'
 
@@ -23,14 +23,8 @@ export async function rareViolations(world: FuzzWorld, moment: Moment): Promise<
     ...(await wrongListings(world, moment)),
     ...(await ownerless(world)),
     ...(await wrongGroups(world)),
-    ...(await wrongHead(world)),
+    ...(moment.rest.isLimited ? [] : await wrongHead(world.redis, world.keys, moment.lanes)),
   ]
-}
-
-/** After each step, the lanes themselves are checked, with an exception for tasks that have waited for children. */
-async function wrongHead({ redis, keys }: FuzzWorld): Promise<string[]> {
-  const found = await laneViolations(redis, keys, { wakes: false })
-  return found.filter((each) => !each.endsWith('waits elsewhere'))
 }
 
 /** Returns the tasks of which the broker says something else than their places. A cancel rule hides the tasks that it matches. */

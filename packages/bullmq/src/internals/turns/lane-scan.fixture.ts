@@ -100,13 +100,15 @@ export async function laneViolations(redis: Redis, keys: QueueKeys, options: Lan
   const scan = await scanOf(redis, keys)
   const found = laneScanViolations(scan, options)
   // A rate limits the starts of the queue as a whole, so that all waiting tasks are blocked for a moment.
-  if ((await redis.exists(`${keys.base}limiter`)) === 1) return found
+  const isLimited = (await redis.exists(`${keys.base}limiter`)) === 1
+  return isLimited ? found : [...found, ...(await wrongHead(redis, keys, scan))]
+}
+
+/** Returns how the head of the queue contradicts the lanes, unless a limit of the whole queue blocks all of its tasks. */
+export async function wrongHead(redis: Redis, keys: QueueKeys, scan: LaneScan): Promise<string[]> {
   const parents = await redis.zcard(`${keys.base}waiting-children`)
-  const head = await readQueueHead(redis, keys)
-  return [
-    ...found,
-    ...headViolations({ ...head, blockedTasks: head.blockedTasks - parents }, scan.lanes, lanesIn(scan)),
-  ]
+  const { blockedTasks, ...head } = await readQueueHead(redis, keys)
+  return headViolations({ ...head, blockedTasks: blockedTasks - parents }, scan.lanes, lanesIn(scan))
 }
 
 interface LaneCheck {
