@@ -25,7 +25,7 @@ describe.each([
   { together: ['outage', 'exactness', 'group'] },
   { together: ['schedule', 'poison', 'fairness'] },
   { together: ['retry-dead', 'followup-cluster', 'compensation'] },
-  { together: ['failover', 'silent'] },
+  { together: ['failover', 'silent', 'cutover'] },
   ...TWINS.map((together) => ({ together })),
 ])('drills', ({ together }) => {
   it.concurrent.each(together)(
@@ -71,5 +71,6 @@ it('drills that need Docker are listed apart from the others', () => {
     'exactness',
     'autoscale',
     'stuck',
+    'cutover',
   ])
 })

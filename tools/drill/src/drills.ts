@@ -7,6 +7,7 @@ import { limit } from './drills/admission/limit.ts'
 import { autoscale } from './drills/autoscale.ts'
 import { cancel } from './drills/cancel.ts'
 import { compensation } from './drills/compensation.ts'
+import { cutover } from './drills/cutover.ts'
 import { containers } from './drills/deploys/containers.ts'
 import { receipts } from './drills/deploys/receipts.ts'
 import { deploy, long } from './drills/deploys/rolling.ts'
@@ -61,6 +62,7 @@ export const DRILLS = named([
   exactness,
   autoscale,
   stuck,
+  cutover,
 ])
 
 /** Drills that need a Docker engine. They are not part of `all`. */

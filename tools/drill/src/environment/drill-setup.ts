@@ -23,6 +23,8 @@ export interface DrillSetup {
   readonly redisUrl: string
   readonly broker: BullmqBroker
   readonly fleet: Fleet
+  /** Opens a further fleet with the same ledger, whose workers run another program. Their names begin with the program's. */
+  fleetOf(program: 'bullmq' | 'attached'): Fleet
   readonly namespace: string
   /** Returns the worker that leads the namespace, or undefined if there is no leader, as with plain BullMQ. */
   leader(): Promise<WorkerProcess | undefined>
@@ -97,13 +99,14 @@ export async function withDrillSetup<T>(
     leads: false,
   })
   const control = blockingConnection(redis.url, silent)
-  const fleet = openFleet({
+  const fleetOptions = {
     ledger,
-    metricsOf: (worker) => join(dir, `${worker}${METRICS}`),
+    metricsOf: (worker: string) => join(dir, `${worker}${METRICS}`),
     log,
-    system,
     config: { redisUrl: redis.url, namespace, port: 0, logLevel: 'warn', ...config },
-  })
+  } as const
+  const fleet = openFleet({ ...fleetOptions, system })
+  const fleets = [fleet]
   const events = queues.map((queue) => followQueue(redis.url, `{${namespace}.${queue}}:${queue}:events`))
   const leaseHolder = async () => {
     const holder = await control.get(`{${namespace}}:leader:lease`)
@@ -116,6 +119,11 @@ export async function withDrillSetup<T>(
       namespace,
       broker,
       fleet,
+      fleetOf(program) {
+        const opened = openFleet({ ...fleetOptions, system: program, names: `${program}-` })
+        fleets.push(opened)
+        return opened
+      },
       async leader() {
         const holds = await leaseHolder()
         return fleet.workers.find(({ pid }) => holds(pid))
@@ -150,7 +158,7 @@ export async function withDrillSetup<T>(
           .filter((line) => line.startsWith('{'))
           .map((line) => JSON.parse(line)),
       async records(accepted) {
-        await fleet.end(END_WITHIN_MS)
+        await Promise.all(fleets.map((each) => each.end(END_WITHIN_MS)))
         await Promise.all(events.map((each) => each.close()))
         const effects = readEffects(readFileSync(ledger, 'utf8'))
         // A task may have been stored although its producer did not get a reply and therefore does not count it as accepted.
@@ -172,7 +180,7 @@ export async function withDrillSetup<T>(
     console.error(readFileSync(log, 'utf8'))
     throw error
   } finally {
-    await fleet.close()
+    await Promise.all(fleets.map((each) => each.close()))
     await Promise.all(events.map((each) => each.close()))
     await broker.close()
     control.disconnect()

@@ -32,8 +32,9 @@ export interface Fleet {
 }
 
 const SHIFTED_CLOCK = new URL('../programs/shifted-clock.ts', import.meta.url).href
-const PROGRAMS: Readonly<Record<System | 'groupmq', string>> = {
+const PROGRAMS: Readonly<Record<System | 'groupmq' | 'attached', string>> = {
   bullpen: '../programs/worker-main.ts',
+  attached: '../programs/attached-main.ts',
   bullmq: '../programs/peer-main.ts',
   groupmq: '../programs/groupmq-main.ts',
 }
@@ -43,13 +44,15 @@ const PROGRAMS: Readonly<Record<System | 'groupmq', string>> = {
  * metrics.
  */
 export function openFleet(options: {
+  /** What the names of the workers begin with. Defaults to 'w'. */
+  readonly names?: string
   readonly ledger: string
   readonly metricsOf: (worker: string) => string
   readonly log: string
   readonly system: keyof typeof PROGRAMS
   readonly config: WorkerConfig
 }): Fleet {
-  const { ledger, metricsOf, system, config } = options
+  const { names = 'w', ledger, metricsOf, system, config } = options
   const log = openSync(options.log, 'a')
   const program = new URL(PROGRAMS[system], import.meta.url)
   const children = new ChildProcesses()
@@ -64,7 +67,7 @@ export function openFleet(options: {
   return {
     workers,
     async start(own = {}, { clockOffMs, heapMiB } = {}) {
-      const name = `w${++started}`
+      const name = `${names}${++started}`
       const workerArguments: WorkerArguments = { name, ledger, metrics: metricsOf(name), config: { ...config, ...own } }
       const child = fork(program, [JSON.stringify(workerArguments)], {
         stdio: ['ignore', log, log, 'ipc'],

@@ -51,6 +51,10 @@ export interface FaultFigures {
   readonly causes?: number
   readonly causesUnseen?: number
   readonly causesConfused?: number
+  /** Time from the start of Workers that were not attached until the leader has named them. Infinite if it has not. */
+  readonly unattachedSeenMs?: number
+  /** By how much the counts of a queue, its totals and its bytes differ from its jobs. */
+  readonly countsWrong?: number
   /** Handlers that blocked an event loop but are not named by any log line. */
   readonly stallsUnattributed?: number
 }

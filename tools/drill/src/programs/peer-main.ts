@@ -10,14 +10,20 @@ const { name, ledger, config } = JSON.parse(process.argv[2] ?? '') as WorkerArgu
 const append = appendTo(ledger)
 const { hostname, port } = new URL(config.redisUrl ?? '')
 
-type Data = { readonly input: { readonly ms?: number; readonly url?: string } }
+type Input = { readonly ms?: number; readonly url?: string; readonly again?: object }
+/** The data is an envelope, or the input itself. */
+type Data = Input & { readonly input?: Input }
 
 const worker = new Worker<Data>(
   work.queue,
   async ({ id = '', attemptsStarted: fencingToken, data }) => {
     append({ what: 'start', id, fencingToken, worker: name, at: Date.now() })
-    const { ms = 0, url } = data.input
+    const { ms = 0, url, again } = data.input ?? data
     await (url === undefined ? sleep(ms) : callProvider(url))
+    if (again !== undefined && fencingToken === 1) {
+      append({ what: 'failure', id, fencingToken, worker: name, at: Date.now() })
+      throw new Error('the input asks for a retry')
+    }
     append({ what: 'end', id, fencingToken, worker: name, at: Date.now() })
     return { output: { fencingToken }, process: name }
   },
