@@ -6,10 +6,10 @@ import { eventually } from '@bullpen/testkit'
 import { Worker } from 'bullmq'
 import { Redis } from 'ioredis'
 import { expect, it, onTestFinished } from 'vitest'
-import { attach } from './attach.ts'
 import { prefixOf, queueKeys } from './keys.ts'
 import { runScript } from './scripts/script.ts'
 import { long, setup, short } from './setup.fixture.ts'
+import { bullpenBackend } from './store/bullpen-backend.ts'
 import { registerTaskScript, writeEventsScript } from './store/scripts.ts'
 
 const catalogue = defineCatalogue(short, long)
@@ -84,25 +84,16 @@ it('a follow-up is enqueued, because its entry takes as much memory', async () =
 
 const LOCK_MS = 30_000
 
-it('a team’s own Worker that is attached renews its locks, and ends its task', async () => {
+it('a team’s own Worker with Bullpen’s backend renews its locks, and ends its task', async () => {
   const { namespace, broker, enqueue, fill, redisUrl, keys, redis, isIn } = await fullRedis()
   const started = Promise.withResolvers<void>()
   const { promise: mayEnd, resolve: end } = Promise.withResolvers<void>()
-  const worker = attach(
-    new Worker(
-      'rig',
-      async () => {
-        started.resolve()
-        await mayEnd
-      },
-      {
-        connection: { url: redisUrl },
-        prefix: prefixOf(namespace, 'rig'),
-        lockDuration: LOCK_MS,
-        lockRenewTime: 100,
-      },
-    ),
-  )
+  const process = async (): Promise<void> => {
+    started.resolve()
+    await mayEnd
+  }
+  const options = { connection: { url: redisUrl }, prefix: prefixOf(namespace, 'rig') }
+  const worker = new Worker('rig', process, { ...options, lockDuration: LOCK_MS, lockRenewTime: 100 }, bullpenBackend())
   onTestFinished(() => worker.close(true))
   const errors: Error[] = []
   worker.on('error', (error) => errors.push(error))

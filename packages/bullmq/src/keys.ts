@@ -146,6 +146,12 @@ export function prefixOf(namespace: string, queue: string): string {
   return `{${namespace}.${queue}}`
 }
 
+/** Returns whether this is BullMQ's key prefix for a queue in any namespace or, if the name of the queue is '', for any queue. */
+export function isPrefixOf(prefix: string | undefined, queue: string): boolean {
+  const [, name] = /^\{[^.:}]+\.([^}]+)\}$/.exec(prefix ?? '') ?? []
+  return name !== undefined && (queue === '' || name === queue)
+}
+
 /** Returns the namespace of a key, or of the prefix of keys. A namespace has no dot and no colon in its name. */
 export function namespaceOf(key: string): string {
   return /^\{([^.:}]+)/.exec(key)?.[1] ?? ''

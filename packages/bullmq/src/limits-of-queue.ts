@@ -1,6 +1,6 @@
 // Stores what the catalogue limits in a queue: its concurrency keys, its limiters and its circuit breakers. The scripts that
-// start tasks read what is stored, so it has to be stored before the first fetch. A consumer (./consumer.ts) and an attached
-// Worker (./attach.ts) do this.
+// start tasks read what is stored, so it has to be stored before the first fetch. A consumer (./consumer.ts) and a team's own Worker
+// (./store/bullpen-backend.ts) do this.
 import type { BreakersOf, Catalogue } from '@bullpen/contract'
 import { capacitiesOf } from '@bullpen/engine/internal'
 import { defineBreakers } from './breakers/stored-breaker.ts'

@@ -1,14 +1,22 @@
 // A team's own Queue and Worker on the shared Redis, with processor() in between and one handler for every task.
 import { randomUUID } from 'node:crypto'
 import { defineCatalogue, defineHandler, defineTask, type TaskContext, type TaskEvent } from '@bullpen/contract'
-import { type Job, Queue, Worker, type WorkerOptions } from 'bullmq'
+import {
+  type BackendFactory,
+  createRedisBackend,
+  type Job,
+  Queue,
+  type RedisQueueBackend,
+  Worker,
+  type WorkerOptions,
+} from 'bullmq'
 import { inject, onTestFinished } from 'vitest'
 import { z } from 'zod'
-import { attach } from './attach.ts'
 import { openPatientBroker } from './broker/patient-broker.fixture.ts'
 import { prefixOf } from './keys.ts'
 import { type PlainProcessor, type ProcessorOptions, processor } from './plain-processor.ts'
 import { silent } from './setup.fixture.ts'
+import { bullpenBackend } from './store/bullpen-backend.ts'
 
 const schemas = { input: z.object({ n: z.int().default(7) }), output: z.object({ n: z.int() }) }
 /** A task that is retried once, after an hour. */
@@ -62,8 +70,8 @@ export function ownWorker(handle: Handle, options: ProcessorOptions<object> = {}
   )
   const base = (name: string) => ({ connection, prefix: prefixOf(namespace, name) })
 
-  const openQueue = (name = 'own'): Queue => {
-    const queue = new Queue(name, base(name))
+  const openQueue = (name = 'own', backend: BackendFactory<RedisQueueBackend> = createRedisBackend): Queue => {
+    const queue = new Queue(name, base(name), backend)
     onTestFinished(async () => {
       await queue.obliterate({ force: true })
       await queue.close()
@@ -89,10 +97,15 @@ export function ownWorker(handle: Handle, options: ProcessorOptions<object> = {}
       return broker
     },
     /** A team's own Worker: only the processor is Bullpen's. `settled()` resolves with the next completed or failed attempt. */
-    startWorker(more: Partial<WorkerOptions> & { queue?: string; wrapped?: PlainProcessor; attached?: false } = {}) {
-      const { queue = 'own', wrapped = run, attached = true, ...settings } = more
-      const worker = new Worker(queue, wrapped, { ...base(queue), ...settings })
-      if (attached) attach(worker)
+    startWorker(
+      more: Partial<WorkerOptions> & {
+        queue?: string
+        wrapped?: PlainProcessor
+        backend?: BackendFactory<RedisQueueBackend>
+      } = {},
+    ) {
+      const { queue = 'own', wrapped = run, backend = bullpenBackend(), ...settings } = more
+      const worker = new Worker(queue, wrapped, { ...base(queue), ...settings }, backend)
       const errors: Error[] = []
       worker.on('error', (error) => errors.push(error))
       onTestFinished(() => worker.close(true))

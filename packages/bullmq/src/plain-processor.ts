@@ -23,13 +23,7 @@ import { workersEvents } from './events/workers-events.ts'
 import { AttemptFailed, forAnyWorker } from './internals/worker/backoff-strategy.ts'
 import { foreignSha256, foreignTask, isBullpenJob } from './internals/worker/foreign-job.ts'
 import { addKeptInput, hasKeptInput } from './internals/worker/kept-input.ts'
-import {
-  isAttachedWithoutCatalogue,
-  isUnattached,
-  limitsNotStored,
-  notAttached,
-  refuse,
-} from './internals/worker/unattached-worker.ts'
+import { lackOf, refuse } from './internals/worker/refused-worker.ts'
 import { hasLimits, limitsOf } from './limits-of-queue.ts'
 import { commit, release, settleWhenAnswered, toFetchedTask } from './processor.ts'
 import { createAttemptCounts } from './retry-budget/attempt-counts.ts'
@@ -97,9 +91,9 @@ const MAX_OUTPUT_BYTES = 262_144
  * Aborting the job's signal cancels a long task permanently. `worker.cancelJob(id, 'drain')` requeues it, and
  * `worker.cancelJob(id, 'lock_lost')` leaves it to its new owner.
  *
- * Pass the Worker to {@link attach} before it fetches its first job, and the catalogue if it limits anything in the queue.
- * Otherwise the processor does not run any task: it returns the job to its queue without counting an attempt, and pauses the
- * Worker, which emits an `error` with the code `invalid_configuration`.
+ * The Worker needs the backend of {@link bullpenBackend}, with the catalogue if that limits anything in the queue. Otherwise the
+ * processor does not run any task: it returns the job to its queue without counting an attempt, and pauses the Worker, which emits an
+ * `error` with the code `invalid_configuration`.
  *
  * @throws BullpenError `invalid_handler` or `isolation_unavailable`.
  */
@@ -116,8 +110,8 @@ export function processor<C extends Catalogue, R extends Resources = object>(
   const commitHost = { settled, codec, attempts: createAttemptCounts(() => performance.now()), events }
   return async (job: Job, givenToken: string | undefined, signal: AbortSignal | undefined) => {
     const token = givenToken ?? job.token ?? ''
-    if (isUnattached(job)) return refuse(job, token, notAttached)
-    if (isLimited(job.queueName) && isAttachedWithoutCatalogue(job)) return refuse(job, token, limitsNotStored)
+    const lack = lackOf(job, isLimited(job.queueName))
+    if (lack !== undefined) return refuse(job, token, lack)
     if (hasKeptInput(job) && !(await addKeptInput(job))) return release(job, token, () => {})
     const isBullpens = isBullpenJob(job)
     const task = isBullpens

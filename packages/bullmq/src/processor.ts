@@ -33,9 +33,8 @@ import { sha256 } from '@bullpen/engine/node'
 import { DelayedError, type Job, WaitingError } from 'bullmq'
 import { encodeStack } from './codec.ts'
 import type { EventBuffer } from './events/event-buffer.ts'
-import { expectEnd } from './internals/composition/backend.ts'
 import { AttemptFailed, limitStacks } from './internals/worker/backoff-strategy.ts'
-import { backendOf, stepsOf, throttleKeyOf, throttleQueue } from './internals/worker/job-scripts.ts'
+import { backendOf, bullpenBackendOf, stepsOf, throttleKeyOf, throttleQueue } from './internals/worker/job-scripts.ts'
 import type { AttemptCounts } from './retry-budget/attempt-counts.ts'
 import { type AttemptEnd, encodeCalls } from './store/attempt-end.ts'
 
@@ -152,7 +151,9 @@ export function settleWhenAnswered(
       if (isFollowed && refusal === undefined) onFollowed?.()
     },
   }
-  if (!expectEnd(backendOf(job), commit)) settled(result)
+  const backend = bullpenBackendOf(job)
+  if (backend === undefined) settled(result)
+  else backend.expectEnd(commit)
 }
 
 /** The verdicts that end a task. */
@@ -167,7 +168,7 @@ export function settleRefusedStart(
   events: string | undefined,
   settled: (refusal?: CommitRefusal) => void,
 ): void {
-  expectEnd(backendOf(job), {
+  bullpenBackendOf(job)?.expectEnd({
     id: job.id ?? '',
     fencingToken: job.attemptsStarted,
     verdict: 'dead',
@@ -202,7 +203,7 @@ function storedSuccess(
  * `released` is then not called, because the job does not store anything that distinguishes this release from another owner's.
  */
 export async function release(job: Job, token: string, released: () => void): Promise<never> {
-  expectEnd(backendOf(job), { id: job.id ?? '', verdict: 'released' })
+  bullpenBackendOf(job)?.expectEnd({ id: job.id ?? '', verdict: 'released' })
   return requeue(job, token, released)
 }
 
@@ -211,9 +212,9 @@ export async function release(job: Job, token: string, released: () => void): Pr
  * delayed set, so that no worker fetches it.
  */
 export async function postpone(job: Job, token: string, delayMs: number, released: () => void): Promise<never> {
-  const [backend, id] = [backendOf(job), job.id ?? '']
-  expectEnd(backend, { id, verdict: 'postponed' })
-  const moved = backend.moveToDelayed(id, Date.now(), delayMs, token, { skipAttempt: true })
+  const { id = '' } = job
+  bullpenBackendOf(job)?.expectEnd({ id, verdict: 'postponed' })
+  const moved = backendOf(job).moveToDelayed(id, Date.now(), delayMs, token, { skipAttempt: true })
   await unlessRefused(Promise.resolve(moved).then(released))
   throw new DelayedError()
 }

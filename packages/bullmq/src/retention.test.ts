@@ -5,10 +5,10 @@ import { eventually } from '@bullpen/testkit'
 import { FlowProducer } from 'bullmq'
 import { Redis } from 'ioredis'
 import { expect, it, onTestFinished } from 'vitest'
-import { attach } from './attach.ts'
 import { prefixOf, queueKeys } from './keys.ts'
 import { runScript } from './scripts/script.ts'
 import { setup, short } from './setup.fixture.ts'
+import { bullpenBackend } from './store/bullpen-backend.ts'
 import { ENDS_PER_REMOVAL } from './store/moves.ts'
 import { removeOldScript } from './store/scripts.ts'
 
@@ -74,7 +74,7 @@ it('the end of a task does not remove tasks with another status', async () => {
 it('the parent of a flow goes on when the last of its dead children is removed', async () => {
   const { broker, namespace, redisUrl } = await setup({ leads: false })
   const redis = new Redis(redisUrl, { maxRetriesPerRequest: null })
-  const flows = attach(new FlowProducer({ connection: redis, prefix: prefixOf(namespace, 'rig') }))
+  const flows = new FlowProducer({ connection: redis, prefix: prefixOf(namespace, 'rig') }, bullpenBackend())
   onTestFinished(async () => {
     await flows.close()
     redis.disconnect()

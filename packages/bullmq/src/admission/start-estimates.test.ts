@@ -8,11 +8,11 @@ import { eventually } from '@bullpen/testkit'
 import { Worker } from 'bullmq'
 import { Redis } from 'ioredis'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { attach } from '../attach.ts'
 import { fleetRig } from '../fleet/fleet.fixture.ts'
 import { prefixOf, queueKeys } from '../keys.ts'
 import { monitorCommands } from '../redis/command-monitor.fixture.ts'
 import { type SetupOptions, setup, short } from '../setup.fixture.ts'
+import { bullpenBackend } from '../store/bullpen-backend.ts'
 import { openStartEstimates } from './start-estimates.ts'
 
 const EVERY_MS = 200
@@ -41,7 +41,7 @@ async function openSteps() {
   const { broker, namespace, redisUrl } = await setup({ leads: false })
   const redis = new Redis(redisUrl, { maxRetriesPerRequest: null })
   const options = { connection: redis, prefix: prefixOf(namespace, 'rig'), autorun: false, skipStalledCheck: true }
-  const worker = attach(new Worker('rig', async () => 1, options))
+  const worker = new Worker('rig', async () => 1, options, bullpenBackend())
   let at = 0
   const estimates = openStartEstimates({ redis, namespace, everyMs: 50, now: () => at })
   onTestFinished(async () => {

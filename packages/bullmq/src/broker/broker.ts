@@ -376,7 +376,8 @@ function standForLeader(
       },
     }),
     onRepaired(queue, entries) {
-      if (entries > 0) log.warn({ queue, entries }, 'status index repaired: an unattached BullMQ client used the queue')
+      if (entries > 0)
+        log.warn({ queue, entries }, "status index repaired: a BullMQ client without Bullpen's backend used the queue")
     },
     onNewFingerprint(queue, { fingerprint, state, code, message: maskedMessage }) {
       log.warn({ queue, fingerprint, state, code, maskedMessage }, 'new kind of error among dead tasks')

@@ -5,12 +5,12 @@ import type { AttemptResult } from '@bullpen/engine/internal'
 import { Job, Queue, Worker } from 'bullmq'
 import { Redis } from 'ioredis'
 import { expect, inject, it, onTestFinished } from 'vitest'
-import { attach } from '../attach.ts'
 import { workersEvents } from '../events/workers-events.ts'
 import { backoffStrategy } from '../internals/worker/backoff-strategy.ts'
 import { prefixOf, queueKeys } from '../keys.ts'
 import { commit } from '../processor.ts'
 import { createAttemptCounts } from '../retry-budget/attempt-counts.ts'
+import { bullpenBackend } from '../store/bullpen-backend.ts'
 
 const attempts = createAttemptCounts(() => performance.now())
 
@@ -46,9 +46,14 @@ async function fetched() {
       'rule',
     )
   }
-  const queue = attach(new Queue('q', options))
+  const queue = new Queue('q', options, bullpenBackend())
   const settings = { backoffStrategy }
-  const worker = attach(new Worker('q', processor, { ...options, autorun: false, skipStalledCheck: true, settings }))
+  const worker = new Worker(
+    'q',
+    processor,
+    { ...options, autorun: false, skipStalledCheck: true, settings },
+    bullpenBackend(),
+  )
   worker.on('error', () => {})
   onTestFinished(async () => {
     await worker.close(true)

@@ -4,10 +4,10 @@ import { eventually } from '@bullpen/testkit'
 import { Worker } from 'bullmq'
 import { Redis } from 'ioredis'
 import { expect, it, onTestFinished } from 'vitest'
-import { attach } from '../attach.ts'
 import { leaderKeys, prefixOf, queueKeys } from '../keys.ts'
 import { runScript } from '../scripts/script.ts'
 import { setup, short } from '../setup.fixture.ts'
+import { bullpenBackend } from '../store/bullpen-backend.ts'
 import { beginPassScript, forgetRulesScript } from '../store/scripts.ts'
 
 const FENCING = 1_000_000
@@ -117,7 +117,7 @@ it.each([
   const { redis, redisUrl, keys, namespace, enqueue } = await queueWithRules('a')
   const id = await enqueue(short)
   const options = { connection: { url: redisUrl }, prefix: prefixOf(namespace, 'rig'), autorun: false }
-  const worker = attach(new Worker('rig', null, options))
+  const worker = new Worker('rig', null, options, bullpenBackend())
   onTestFinished(() => worker.close(true))
   const job = (await worker.getNextJob('token', { block: false })) ?? expect.fail()
   job.opts.backoff = { type: 'fixed', delay }

@@ -5,8 +5,8 @@ import { seeds } from '@bullpen/testing'
 import { type Job, Queue, Worker } from 'bullmq'
 import { Redis } from 'ioredis'
 import { expect, inject, it, onTestFinished } from 'vitest'
-import { attach } from '../attach.ts'
 import { prefixOf, queueKeys } from '../keys.ts'
+import { bullpenBackend } from '../store/bullpen-backend.ts'
 import { beginPassScript, cancelPageScript, forgetRulesScript } from '../store/scripts.ts'
 import { createBulkCanceller } from './bulk-canceller.ts'
 
@@ -29,8 +29,8 @@ it.each(seeds({ small: 15, full: 200 }))(
     const keys = queueKeys(namespace, 'q')
     const redis = new Redis(inject('redisUrl'), { maxRetriesPerRequest: null })
     const options = { connection: redis, prefix: prefixOf(namespace, 'q'), skipVersionCheck: true }
-    const queue = attach(new Queue('q', options))
-    const worker = attach(new Worker('q', null, { ...options, autorun: false, skipStalledCheck: true }))
+    const queue = new Queue('q', options, bullpenBackend())
+    const worker = new Worker('q', null, { ...options, autorun: false, skipStalledCheck: true }, bullpenBackend())
     onTestFinished(async () => {
       await worker.close(true)
       await queue.obliterate({ force: true })

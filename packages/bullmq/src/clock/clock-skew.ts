@@ -6,7 +6,7 @@
 //   - the engine's `Clock` for everything that an attempt or a pool measures. Its `now` is also Redis's time. Tests replace it.
 //   - `performance.now()` for durations within one process: timeouts, leases, the age of a reading.
 //   - `machineMs` (locks/machine-clock.ts) for durations that two threads of one process compare.
-//   - `Date.now()` only where BullMQ itself uses it (internals/composition/backend.ts), and as the fallback until Redis responds.
+//   - `Date.now()` only where BullMQ itself uses it (store/backend.ts), and as the fallback until Redis responds.
 import type { Log } from '@bullpen/contract'
 import { ReplyError } from 'ioredis'
 import { skewConnection } from '../connection.ts'

@@ -6,10 +6,10 @@ import type { OpenBackend } from '@bullpen/testing'
 import { brokerConformance, privateCluster } from '@bullpen/testing'
 import { FlowProducer, type Job, type JobsOptions, Queue } from 'bullmq'
 import { afterAll, expect, inject, it, onTestFinished } from 'vitest'
-import { attach } from '../attach.ts'
 import { workerConnection } from '../connection.ts'
 import { prefixOf } from '../keys.ts'
 import { ownScripts } from '../scripts/all-scripts.fixture.ts'
+import { bullpenBackend } from '../store/bullpen-backend.ts'
 import { keepRenewalThread, newNamespace, openBullmqOn } from './backend.fixture.ts'
 
 /** Suites of one queue that run here nevertheless, because they run scripts that no other suite runs. */
@@ -79,7 +79,7 @@ it("a team's own Queue adds and changes its jobs on the cluster", async () => {
   const prefix = prefixOf(newNamespace(), 'q')
   const client = workerConnection(cluster.url, { debug() {}, info() {}, warn() {}, error() {} })
   const options = { connection: client, prefix }
-  const [queue, flows] = [attach(new Queue('q', options)), attach(new FlowProducer(options))]
+  const [queue, flows] = [new Queue('q', options, bullpenBackend()), new FlowProducer(options, bullpenBackend())]
   onTestFinished(async () => {
     await Promise.all([queue.close(), flows.close()])
     client.disconnect()

@@ -4,10 +4,10 @@ import { eventually } from '@bullpen/testkit'
 import { FlowProducer, Queue } from 'bullmq'
 import { Redis } from 'ioredis'
 import { expect, it, onTestFinished } from 'vitest'
-import { attach } from '../attach.ts'
 import { prefixOf, queueKeys } from '../keys.ts'
 import { runScript } from '../scripts/script.ts'
 import { long, setup } from '../setup.fixture.ts'
+import { bullpenBackend } from '../store/bullpen-backend.ts'
 import { retryTaskScript } from '../store/scripts.ts'
 
 /** A queue whose tasks die, and a plain Queue of BullMQ's for it. */
@@ -115,7 +115,7 @@ it('a retry in a paused queue wakes no worker', async () => {
 
 it('the parent of a flow waits for a retried child again, as after BullMQ’s own retry', async () => {
   const { die, retry, retryPlainly, redis, keys, options } = await stage()
-  const flows = attach(new FlowProducer(options))
+  const flows = new FlowProducer(options, bullpenBackend())
   onTestFinished(() => flows.close())
   const node = (opts: object) => ({ name: 'rig.long', queueName: 'rig', opts })
   const failing = node({ ignoreDependencyOnFailure: true })

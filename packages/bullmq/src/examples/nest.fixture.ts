@@ -1,9 +1,9 @@
 // The example of docs/how-to/nestjs.md: the page quotes what follows this line, and nest.test.ts runs it.
-import { attach, type PlainProcessor, processor } from '@bullpen/bullmq'
+import { bullpenBackend, type PlainProcessor, processor } from '@bullpen/bullmq'
 import { defineCatalogue, defineHandler, defineTask, type TaskContext } from '@bullpen/contract'
 import { BullModule, OnWorkerEvent, Processor, WorkerHost } from '@nestjs/bullmq'
-import { type BeforeApplicationShutdown, Injectable, Module, type OnApplicationBootstrap } from '@nestjs/common'
-import type { Job } from 'bullmq'
+import { type BeforeApplicationShutdown, Injectable, Module } from '@nestjs/common'
+import { createRedisBackend, type Job, setDefaultBackendFactory } from 'bullmq'
 import { z } from 'zod'
 
 export const welcome = defineTask({
@@ -28,25 +28,22 @@ type Context = TaskContext<typeof welcome, { mailer: Mailer }>
 
 const catalogue = defineCatalogue(welcome)
 
+// Nest creates the Queues and Workers: those with the prefix of a queue of Bullpen's get Bullpen's backend.
+setDefaultBackendFactory(bullpenBackend({ catalogue, fallback: createRedisBackend }))
+
 const handleWelcome = defineHandler(welcome, import.meta.url, async ({ input, signal, resources }: Context) => ({
   sent: await resources.mailer.send(input.to, signal),
 }))
 
 const DRAIN_MS = Number(process.env['DRAIN_MS'] ?? 20_000)
 
-@Processor('mail', { concurrency: 10, autorun: false })
-export class MailProcessor extends WorkerHost implements OnApplicationBootstrap, BeforeApplicationShutdown {
+@Processor('mail', { concurrency: 10 })
+export class MailProcessor extends WorkerHost implements BeforeApplicationShutdown {
   private readonly run: PlainProcessor
 
   constructor(mailer: Mailer) {
     super()
     this.run = processor(catalogue, { 'mail.welcome': handleWelcome }, { resources: { mailer } })
-  }
-
-  // Nest has created the Worker by now. It must not fetch a job before it is attached, so it is started here.
-  onApplicationBootstrap(): void {
-    attach(this.worker, { catalogue })
-    this.worker.run().catch((err: Error) => this.worker.emit('error', err))
   }
 
   // Declare all three parameters: Nest binds this method, and BullMQ passes a signal only if it has three.
@@ -68,7 +65,7 @@ export class MailProcessor extends WorkerHost implements OnApplicationBootstrap,
 @Module({
   imports: [
     BullModule.forRoot({ connection: { url: process.env['REDIS_URL'] ?? 'redis://127.0.0.1:6379' } }),
-    BullModule.registerQueue({ name: 'mail' }),
+    BullModule.registerQueue({ name: 'mail', prefix: '{bullpen.mail}' }),
   ],
   providers: [Mailer, MailProcessor],
 })

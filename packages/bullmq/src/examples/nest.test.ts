@@ -1,20 +1,24 @@
 import 'reflect-metadata'
 import { defineCatalogue, defineHandler, defineTask, TaskError } from '@bullpen/contract'
 import { eventually } from '@bullpen/testkit'
-import { BullModule, Processor, WorkerHost } from '@nestjs/bullmq'
-import { type INestApplicationContext, Module, type OnApplicationBootstrap, Scope } from '@nestjs/common'
+import { BullModule, getQueueToken, Processor, WorkerHost } from '@nestjs/bullmq'
+import { type INestApplicationContext, Module, Scope } from '@nestjs/common'
 import { NestFactory } from '@nestjs/core'
-import { type Job, Queue, type Worker } from 'bullmq'
+import { type Job, Queue, setDefaultBackendFactory, type Worker } from 'bullmq'
 import { afterAll, beforeAll, describe, expect, inject, it, onTestFinished, vi } from 'vitest'
 import { z } from 'zod'
-import { attach } from '../attach.ts'
 import { processor } from '../plain-processor.ts'
+import { isBullpenBackend } from '../store/backend.ts'
+import { bullpenBackend } from '../store/bullpen-backend.ts'
 import { resultOf } from './result-of.fixture.ts'
 
 const connection = { url: inject('redisUrl') }
 
 beforeAll(() => vi.stubEnv('REDIS_URL', connection.url).stubEnv('DRAIN_MS', '50'))
-afterAll(() => void vi.unstubAllEnvs())
+afterAll(() => {
+  vi.unstubAllEnvs()
+  setDefaultBackendFactory()
+})
 
 async function start(module: new () => object): Promise<INestApplicationContext> {
   const app = await NestFactory.createApplicationContext(module, { logger: false })
@@ -22,8 +26,8 @@ async function start(module: new () => object): Promise<INestApplicationContext>
   return app
 }
 
-function openQueue(name: string): Queue {
-  const queue = new Queue(name, { connection })
+function openQueue(name: string, prefix?: string): Queue {
+  const queue = new Queue(name, { connection, ...(prefix !== undefined && { prefix }) })
   onTestFinished(async () => {
     await queue.obliterate({ force: true })
     await queue.close()
@@ -80,6 +84,8 @@ describe('the signal of a job under Nest’s WorkerHost', () => {
 })
 
 describe('the guide’s MailProcessor', () => {
+  const PREFIX = '{bullpen.mail}'
+
   /** The application, and a job whose mailer waits until the signal aborts. */
   async function sending() {
     const { MailModule, MailProcessor, Mailer } = await import('./nest.fixture.ts')
@@ -89,7 +95,7 @@ describe('the guide’s MailProcessor', () => {
       resolve()
       return new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)))
     })
-    const queue = openQueue('mail')
+    const queue = openQueue('mail', PREFIX)
     const { id = '' } = await queue.add('mail.welcome', { to: 'Ann' })
     await begun
     const worker: Worker = app.get(MailProcessor).worker
@@ -99,8 +105,23 @@ describe('the guide’s MailProcessor', () => {
   it('runs jobs with services that Nest injects', async () => {
     const { MailModule } = await import('./nest.fixture.ts')
     await start(MailModule)
-    const job = await openQueue('mail').add('mail.welcome', { to: 'Ann' })
-    expect(await resultOf(job, connection)).toEqual({ sent: 'Hello, Ann' })
+    const job = await openQueue('mail', PREFIX).add('mail.welcome', { to: 'Ann' })
+    expect(await resultOf(job, { connection, prefix: PREFIX })).toEqual({ sent: 'Hello, Ann' })
+  })
+
+  it('has Bullpen’s backend, as its Queue has, unlike the Worker and the Queue of a queue with another prefix', async () => {
+    const { MailModule, MailProcessor } = await import('./nest.fixture.ts')
+    @Processor('others')
+    class Others extends WorkerHost {
+      async process(): Promise<void> {}
+    }
+    @Module({ imports: [MailModule, BullModule.registerQueue({ name: 'others' })], providers: [Others] })
+    class AppModule {}
+    const app = await start(AppModule)
+    const [mail, others] = ['mail', 'others'].map((name) => app.get<Queue>(getQueueToken(name), { strict: false }))
+    const workers = [app.get(MailProcessor, { strict: false }).worker, app.get(Others).worker]
+    const all = [mail, others, ...workers].map((each) => isBullpenBackend(each?.getBackend() ?? expect.fail()))
+    expect(all).toEqual([true, false, true, false])
   })
 
   it('can be cancelled', async () => {
@@ -136,12 +157,11 @@ describe('a step of a handler under Nest', () => {
       return { key }
     })
 
-    @Processor('steps', { autorun: false })
-    class Steps extends WorkerHost implements OnApplicationBootstrap {
+    // Without a fallback, the queue may have any prefix.
+    setDefaultBackendFactory(bullpenBackend())
+    @Processor('steps')
+    class Steps extends WorkerHost {
       private readonly run = processor(defineCatalogue(charge), { 'steps.charge': handle })
-      onApplicationBootstrap(): void {
-        void attach(this.worker).run()
-      }
       process(job: Job, token?: string, signal?: AbortSignal): Promise<unknown> {
         return this.run(job, token, signal)
       }
@@ -153,7 +173,7 @@ describe('a step of a handler under Nest', () => {
     class AppModule {}
     await start(AppModule)
     const job = await openQueue('steps').add('steps.charge', {})
-    expect(await resultOf(job, connection)).toEqual({ key: keys[0] })
+    expect(await resultOf(job, { connection })).toEqual({ key: keys[0] })
     expect(keys).toHaveLength(1)
   })
 })

@@ -1,5 +1,5 @@
 // The example of docs/how-to/your-own-bullmq-worker.md: the page quotes what follows this line, and own-worker.test.ts runs it.
-import { attach, escaped, processor } from '@bullpen/bullmq'
+import { bullpenBackend, escaped, processor } from '@bullpen/bullmq'
 import { defineCatalogue, defineHandler, defineTask } from '@bullpen/contract'
 import { type Job, Worker } from 'bullmq'
 import { z } from 'zod'
@@ -34,23 +34,20 @@ const run = processor(
   { log, sink: (event) => log.debug(event, event.event) },
 )
 
-// Without attach, the Worker refuses its first job: BullMQ's own scripts do not maintain the status of a task.
-const worker = attach(
-  new Worker(
-    'email',
-    // Declare all three parameters: BullMQ passes a signal only if the function has three.
-    async (job, token, signal) => (catalogue.has(job.name) ? run(job, token, signal) : processAsBefore(job)),
-    {
-      connection: { url: process.env['REDIS_URL'] ?? 'redis://127.0.0.1:6379' },
-      concurrency: 10,
-      lockDuration: 5_000,
-      lockRenewTime: 1_000,
-      stalledInterval: 1_500,
-      maxStalledCount: 10,
-    },
-  ),
-  // The Worker stores what the catalogue limits in its queue before it fetches its first job.
-  { catalogue },
+const worker = new Worker(
+  'email',
+  // Declare all three parameters: BullMQ passes a signal only if the function has three.
+  async (job, token, signal) => (catalogue.has(job.name) ? run(job, token, signal) : processAsBefore(job)),
+  {
+    connection: { url: process.env['REDIS_URL'] ?? 'redis://127.0.0.1:6379' },
+    concurrency: 10,
+    lockDuration: 5_000,
+    lockRenewTime: 1_000,
+    stalledInterval: 1_500,
+    maxStalledCount: 10,
+  },
+  // With BullMQ's own backend, the processor refuses the first job: BullMQ's scripts do not maintain the status of a task.
+  bullpenBackend({ catalogue }),
 )
 worker.on('error', (err) => log.error({ err: String(err) }, 'the queue reported an error'))
 worker.on('lockRenewalFailed', (ids) => {

@@ -1,14 +1,22 @@
 // BullMQ Workers on Bullpen's queues that were not attached: what the leader reports of them, and what becomes of the tasks.
 import { privateRedis } from '@bullpen/testing'
 import { eventually } from '@bullpen/testkit'
-import { type Job, Queue, QueueEvents, UnrecoverableError, Worker, type WorkerOptions } from 'bullmq'
+import {
+  createRedisBackend,
+  type Job,
+  Queue,
+  QueueEvents,
+  UnrecoverableError,
+  Worker,
+  type WorkerOptions,
+} from 'bullmq'
 import { Redis } from 'ioredis'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { attach } from '../attach.ts'
 import { status } from '../fleet/fleet.fixture.ts'
 import { openFleet } from '../fleet/fleet.ts'
 import { prefixOf, queueKeys } from '../keys.ts'
 import { type SetupOptions, setup, short, silent } from '../setup.fixture.ts'
+import { bullpenBackend } from '../store/bullpen-backend.ts'
 import { createHousekeeping } from './housekeeping.ts'
 import { changeOf } from './unattached-workers.ts'
 
@@ -64,8 +72,8 @@ async function stage(options: SetupOptions = {}) {
       more: Partial<WorkerOptions> & { attached?: true } = {},
     ) {
       const { attached, ...settings } = more
-      const worker = new Worker('rig', processor, { ...base, name: 'old', lockDuration: LONG_MS, ...settings })
-      if (attached) attach(worker)
+      const options = { ...base, name: 'old', lockDuration: LONG_MS, ...settings }
+      const worker = new Worker('rig', processor, options, attached ? bullpenBackend() : createRedisBackend)
       worker.on('error', () => {})
       onTestFinished(() => worker.close(true))
       await worker.waitUntilReady()

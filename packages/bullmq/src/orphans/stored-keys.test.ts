@@ -9,7 +9,6 @@ import { eventually } from '@bullpen/testkit'
 import { FlowProducer, Queue, Worker } from 'bullmq'
 import { Redis } from 'ioredis'
 import { afterAll, beforeAll, expect, inject, it, onTestFinished } from 'vitest'
-import { attach } from '../attach.ts'
 import { defineBreakers } from '../breakers/stored-breaker.ts'
 import { openPatientBroker } from '../broker/patient-broker.fixture.ts'
 import { eventSender } from '../events/event-sender.ts'
@@ -21,6 +20,7 @@ import { prefixOf, queueKeys, runChannels, runKeys } from '../keys.ts'
 import { openQueues } from '../outbox/outbox.fixture.ts'
 import { runnerOn, runScript } from '../scripts/script.ts'
 import { long, setup, short, silent } from '../setup.fixture.ts'
+import { bullpenBackend } from '../store/bullpen-backend.ts'
 import { endRunTasksScript, noteLostScript, throttleKeyScript } from '../store/scripts.ts'
 import { GROUP_KEYS, NAMESPACE_KEYS, QUEUE_KEYS, RUN_KEYS } from './key-table.ts'
 import { patternOf, suspectOf } from './stored-key.ts'
@@ -429,11 +429,11 @@ it("what a team's own BullMQ code uses", async () => {
   const id = await enqueue(short, { delayMs: 60_000 })
   await queue.addJobLog(id, 'a line')
   const options = { connection: redis, prefix: prefixOf(namespace, 'rig') }
-  const own = attach(new Queue('rig', options))
+  const own = new Queue('rig', options, bullpenBackend())
   onTestFinished(() => own.close())
   await own.upsertJobScheduler('nightly', { every: 60_000 })
   await own.add('x', {}, { deduplication: { id: 'one' } })
-  const flows = attach(new FlowProducer(options))
+  const flows = new FlowProducer(options, bullpenBackend())
   onTestFinished(() => flows.close())
   const child = (n: number, opts: object) => ({ name: 'child', queueName: 'rig', data: { n }, opts })
   await flows.add({
@@ -459,15 +459,14 @@ it("what a team's own BullMQ code uses", async () => {
   await redis.hset(keys.metricsFailed, { count: 1, prevTS: Date.now() - 120_000, prevCount: 1 })
   const release = Promise.withResolvers<void>()
   onTestFinished(() => release.resolve())
-  const worker = attach(
-    new Worker(
-      'rig',
-      async ({ name, data }) => {
-        if (name === 'x') await release.promise
-        if (data.n > 1) throw new Error('broken')
-      },
-      { ...options, concurrency: 4, limiter: { max: 1_000, duration: 1_000 }, metrics: { maxDataPoints: 10 } },
-    ),
+  const worker = new Worker(
+    'rig',
+    async ({ name, data }) => {
+      if (name === 'x') await release.promise
+      if (data.n > 1) throw new Error('broken')
+    },
+    { ...options, concurrency: 4, limiter: { max: 1_000, duration: 1_000 }, metrics: { maxDataPoints: 10 } },
+    bullpenBackend(),
   )
   worker.on('error', () => {})
   onTestFinished(() => worker.close(true))

@@ -13,9 +13,9 @@ import {
   workerConnection,
 } from '../connection.ts'
 import { withConnection } from '../examination/connection.ts'
-import { BLOCK_SECONDS } from '../internals/composition/backend.ts'
 import type { Commander } from '../scripts/script.ts'
 import { silent } from '../setup.fixture.ts'
+import { BLOCK_SECONDS } from '../store/backend.ts'
 import { renewalConnection } from './renewal-connection.ts'
 import { openStreamFollower } from './stream-follower.ts'
 

@@ -1,5 +1,5 @@
 // All Lua scripts: those of the .lua files, and those of BullMQ that run with a first line of ours.
-import { FLAGGED } from '../internals/composition/bullmq-scripts.ts'
+import { FLAGGED } from '../store/bullmq-scripts.ts'
 import * as luaFiles from '../store/scripts.ts'
 
 interface Declared {

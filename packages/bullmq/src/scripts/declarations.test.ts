@@ -1,6 +1,6 @@
 // Every script declares itself to Redis: with `#!lua`, so that a cluster refuses a second hash slot, and with the flags of its kind.
 import { expect, it } from 'vitest'
-import { bullmqScripts, FLAGGED, REPLACED } from '../internals/composition/bullmq-scripts.ts'
+import { bullmqScripts, FLAGGED, REPLACED } from '../store/bullmq-scripts.ts'
 import { ownScripts, scripts } from './all-scripts.fixture.ts'
 
 function namesWith(firstLine: string): string[] {

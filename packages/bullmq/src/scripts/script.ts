@@ -100,12 +100,6 @@ export const runnerOn =
   (script, keys, args, more) =>
     runScript(redis, script, keys, args, more)
 
-/** Returns a function that runs scripts on one of BullMQ's clients. */
-export const runnerOnClient =
-  (client: RedisClient): ScriptRunner =>
-  (script, keys, args, more) =>
-    runScriptOnClient(client, script, keys, args, more)
-
 /** Runs a script on one of BullMQ's clients, which may use a library other than ioredis. */
 export async function runScriptOnClient<Key extends string, Arg extends string, Answer>(
   client: RedisClient,
@@ -114,13 +108,17 @@ export async function runScriptOnClient<Key extends string, Arg extends string, 
   args: Values<Arg, string | number>,
   more: readonly Argument[] = [],
 ): Promise<Answer> {
-  const { name, numberOfKeys, lua } = script
+  defineOnClient(client, script)
+  return script.answer(await client.runCommand(script.name, flatten(script, keys, args, more)))
+}
+
+/** Defines a script as a command on one of BullMQ's clients, unless it has the command. */
+export function defineOnClient(client: RedisClient, script: DefinedScript): void {
+  const { name, numberOfKeys } = script
   const defined = definedOn.get(client) ?? new Set()
-  if (!defined.has(name)) {
-    client.defineCommand(name, { numberOfKeys, lua })
-    definedOn.set(client, defined.add(name))
-  }
-  return script.answer(await client.runCommand(name, flatten(script, keys, args, more)))
+  if (defined.has(name)) return
+  client.defineCommand(name, { numberOfKeys, lua: script.lua })
+  definedOn.set(client, defined.add(name))
 }
 
 const definedOn = new WeakMap<RedisClient, Set<string>>()

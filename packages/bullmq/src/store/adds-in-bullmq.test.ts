@@ -1,27 +1,31 @@
 // What the adds of a team's own Queue and FlowProducer leave in Redis is the same with Bullpen's scripts and in plain BullMQ.
 import { randomUUID } from 'node:crypto'
 import { TASK_OVERHEAD_BYTES } from '@bullpen/engine/internal'
-import { type DeduplicationOptions, type FlowJob, FlowProducer, Job, type JobsOptions, Queue } from 'bullmq'
+import {
+  createRedisBackend,
+  type DeduplicationOptions,
+  type FlowJob,
+  FlowProducer,
+  Job,
+  type JobsOptions,
+  Queue,
+} from 'bullmq'
 import { Redis } from 'ioredis'
 import { describe, expect, inject, it, onTestFinished } from 'vitest'
-import { attach } from '../attach.ts'
 import { repairIndex } from '../internals/status/index-repair.ts'
 import { prefixOf, queueKeys } from '../keys.ts'
+import { bullpenBackend } from './bullpen-backend.ts'
 import { stateOf } from './queue-state.fixture.ts'
 
 const NOW = Date.now()
 
-function stage(isAttached: boolean) {
+function stage(isBullpens: boolean) {
   const namespace = `t-${randomUUID().slice(0, 12)}`
   const redis = new Redis(inject('redisUrl'), { maxRetriesPerRequest: null })
   const keys = queueKeys(namespace, 'q')
   const options = { connection: redis, prefix: prefixOf(namespace, 'q') }
-  const queue = new Queue('q', options)
-  const flows = new FlowProducer(options)
-  if (isAttached) {
-    attach(queue)
-    attach(flows)
-  }
+  const backend = isBullpens ? bullpenBackend() : createRedisBackend
+  const [queue, flows] = [new Queue('q', options, backend), new FlowProducer(options, backend)]
   onTestFinished(async () => {
     await Promise.all([queue.close(), flows.close()])
     redis.disconnect()
@@ -97,12 +101,12 @@ async function expectCounted({ redis, keys }: Stage): Promise<void> {
 /** Expects the same outcome and the same data with and without Bullpen's scripts. Returns the outcome. */
 async function expectSame({ run, isBroken }: Scenario): Promise<unknown> {
   const results = []
-  for (const isAttached of [false, true]) {
-    const one = stage(isAttached)
+  for (const isBullpens of [false, true]) {
+    const one = stage(isBullpens)
     const returned = await outcomeOf(run(one))
     const text = JSON.stringify(returned ?? null).replaceAll(one.namespace, 'ns')
     results.push({ returned: JSON.parse(text) as unknown, left: await left(one) })
-    if (isAttached && isBroken === undefined) await expectCounted(one)
+    if (isBullpens && isBroken === undefined) await expectCounted(one)
   }
   expect(results[1]).toEqual(results[0])
   return results[0]?.returned
@@ -451,8 +455,8 @@ const REFUSED: Readonly<Record<string, (one: Stage) => Promise<unknown>>> = {
 describe('a job', () => {
   it.each(Object.entries(REFUSED))('%s is refused as in BullMQ, and writes nothing', async (_why, call) => {
     const outcomes = []
-    for (const isAttached of [false, true]) {
-      const one = stage(isAttached)
+    for (const isBullpens of [false, true]) {
+      const one = stage(isBullpens)
       await one.flows.add(child('other', {}, { children: [child('of-other')] }))
       await one.addFlow([child('c')])
       const withoutIds = async () => ({ ...(await left(one)), [one.keys.id.replace(one.namespace, 'ns')]: undefined })

@@ -3,8 +3,8 @@ import { randomUUID } from 'node:crypto'
 import { type Job, Queue, Worker } from 'bullmq'
 import { Redis } from 'ioredis'
 import { expect, inject, it, onTestFinished } from 'vitest'
-import { backendFactory } from '../internals/composition/backend.ts'
 import { prefixOf, queueKeys } from '../keys.ts'
+import { backendFactory } from './backend.ts'
 
 async function openQueue() {
   const namespace = `t-${randomUUID().slice(0, 12)}`

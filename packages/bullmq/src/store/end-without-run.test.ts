@@ -5,10 +5,10 @@ import { eventually } from '@bullpen/testkit'
 import { FlowProducer, type JobsOptions } from 'bullmq'
 import { Redis } from 'ioredis'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { attach } from '../attach.ts'
 import { cancelById } from '../cancel/by-id.ts'
 import { prefixOf, queueKeys } from '../keys.ts'
 import { setup } from '../setup.fixture.ts'
+import { bullpenBackend } from './bullpen-backend.ts'
 
 async function stage() {
   const rig = await setup()
@@ -113,7 +113,7 @@ describe.each(WAYS)('%s', (_name, status, end) => {
   it('lets the parent of a flow go on, as its options say', async () => {
     const rig = await stage()
     const options = { connection: rig.redis, prefix: prefixOf(rig.namespace, 'rig') }
-    const flows = attach(new FlowProducer(options))
+    const flows = new FlowProducer(options, bullpenBackend())
     onTestFinished(() => flows.close())
     const { job: parent, children = [] } = await flows.add({
       name: 'parent',

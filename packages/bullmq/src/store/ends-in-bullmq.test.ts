@@ -4,9 +4,9 @@ import type { TaskId } from '@bullpen/contract'
 import { FlowProducer, Job, type JobsOptions, MetricsTime, Queue } from 'bullmq'
 import { Redis } from 'ioredis'
 import { describe, expect, inject, it, onTestFinished } from 'vitest'
-import { attach } from '../attach.ts'
 import { cancelById } from '../cancel/by-id.ts'
 import { prefixOf, queueKeys } from '../keys.ts'
+import { bullpenBackend } from './bullpen-backend.ts'
 import { stateOf } from './queue-state.fixture.ts'
 
 const REASON = 'TERMINATED_STOP_SIGNAL (cancelled): the task was cancelled'
@@ -16,9 +16,9 @@ function stage() {
   const redis = new Redis(inject('redisUrl'), { maxRetriesPerRequest: null })
   const keys = queueKeys(namespace, 'q')
   const options = { connection: redis, prefix: prefixOf(namespace, 'q') }
-  const queue = attach(new Queue('q', options))
+  const queue = new Queue('q', options, bullpenBackend())
   const plain = new Queue('q', options)
-  const flows = attach(new FlowProducer(options))
+  const flows = new FlowProducer(options, bullpenBackend())
   onTestFinished(async () => {
     await Promise.all([queue.close(), plain.close(), flows.close()])
     redis.disconnect()

@@ -5,8 +5,8 @@ import { eventually, faultProxy } from '@bullpen/testkit'
 import { type Job, Queue, Worker } from 'bullmq'
 import { Redis } from 'ioredis'
 import { expect, inject, it, onTestFinished, vi } from 'vitest'
-import { backendFactory, expectEnd } from '../internals/composition/backend.ts'
 import { prefixOf, queueKeys } from '../keys.ts'
+import { backendFactory } from './backend.ts'
 import { completed, idOf, newOne, queueOfMoves } from './move-batch.fixture.ts'
 import type { MoveReply } from './move-batch.ts'
 
@@ -49,7 +49,7 @@ async function withWorker(jobs: number, data: unknown = {}) {
       const { id = '', token = '' } = job
       const settle = (refusal?: CommitRefusal) => settled.push(refusal === undefined ? [id] : [id, refusal])
       if (!settled.some(([each]) => each === id))
-        expectEnd(backend, { id, verdict: 'completed', fencingToken: 1, settled: settle })
+        backend.expectEnd({ id, verdict: 'completed', fencingToken: 1, settled: settle })
       return job.moveToCompleted({}, token, fetches)
     },
   }

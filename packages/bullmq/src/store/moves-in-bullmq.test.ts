@@ -1,16 +1,16 @@
 // What our script for ends and starts leaves in Redis is what BullMQ's own scripts leave, whatever features of BullMQ a team uses.
 import { randomUUID } from 'node:crypto'
-import { FlowProducer, type Job, type JobsOptions, Queue, Worker, type WorkerOptions } from 'bullmq'
+import { createRedisBackend, FlowProducer, type Job, type JobsOptions, Queue, Worker, type WorkerOptions } from 'bullmq'
 import { Redis } from 'ioredis'
 import { describe, expect, inject, it, onTestFinished } from 'vitest'
-import { attach } from '../attach.ts'
 import { prefixOf, queueKeys } from '../keys.ts'
+import { bullpenBackend } from './bullpen-backend.ts'
 import { stateOf } from './queue-state.fixture.ts'
 
 type Options = Omit<WorkerOptions, 'connection'>
 
 /** A queue that BullMQ alone adds jobs to, and a Worker with or without Bullpen's scripts. */
-function stage(isAttached: boolean, given: Options) {
+function stage(isBullpens: boolean, given: Options) {
   const namespace = `t-${randomUUID().slice(0, 12)}`
   const redis = new Redis(inject('redisUrl'), { maxRetriesPerRequest: null })
   const keys = queueKeys(namespace, 'q')
@@ -18,8 +18,8 @@ function stage(isAttached: boolean, given: Options) {
   const queue = new Queue('q', options)
   const flows = new FlowProducer(options)
   const common = { autorun: false, skipLockRenewal: true, skipStalledCheck: true, name: 'w' }
-  const worker = new Worker('q', async () => {}, { ...options, ...common, ...given })
-  if (isAttached) attach(worker)
+  const backend = isBullpens ? bullpenBackend() : createRedisBackend
+  const worker = new Worker('q', async () => {}, { ...options, ...common, ...given }, backend)
   onTestFinished(async () => {
     await Promise.all([worker.close(), queue.close(), flows.close()])
     redis.disconnect()
@@ -342,8 +342,8 @@ const FEATURES: Readonly<Record<string, Scenario>> = {
 describe.each(Object.entries({ ...ENDS, ...RETURNS, ...STARTS, ...FEATURES }))('%s', (_name, { options = {}, run }) => {
   it('leaves what BullMQ’s own scripts leave', async () => {
     const results = []
-    for (const isAttached of [false, true]) {
-      const one = stage(isAttached, options)
+    for (const isBullpens of [false, true]) {
+      const one = stage(isBullpens, options)
       results.push({ returned: await run(one), left: await left(one) })
     }
     expect(results[1]).toEqual(results[0])
@@ -368,8 +368,8 @@ describe.each(Object.entries(MOVES))('%s', (_name, move) => {
     'of a job that %s is refused as in BullMQ, and writes nothing',
     async (_why, spoil) => {
       const refusals = []
-      for (const isAttached of [false, true]) {
-        const one = stage(isAttached, {})
+      for (const isBullpens of [false, true]) {
+        const one = stage(isBullpens, {})
         const job = await one.start('a')
         await one.add('b')
         await spoil(one)

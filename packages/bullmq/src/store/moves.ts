@@ -31,8 +31,12 @@ export const ENDS_PER_REMOVAL = 8
 /** How many jobs an end removes at once because of BullMQ's own options. */
 const REMOVED_BY_OPTIONS = 1_000
 
-/** Replaces the methods of a backend that fetch jobs and move active ones. */
-export function replaceMoves(backend: RedisQueueBackend, options: MovesOptions): void {
+type MoveMethods = Pick<
+  IQueueBackend,
+  'moveToActive' | 'moveToCompleted' | 'moveToFailed' | 'moveToDelayed' | 'retryJob' | 'moveJobFromActiveToWait'
+>
+
+export function moveMethods(backend: RedisQueueBackend, options: MovesOptions): MoveMethods {
   const { now, toMachine, retention, commands, candidates, pending, prepare } = options
   const { queue: owner } = backend as unknown as { readonly queue: Owner }
   const make = gatherMoves(backend, { owner, now, commands, candidates })
@@ -85,7 +89,7 @@ export function replaceMoves(backend: RedisQueueBackend, options: MovesOptions):
     return more
   }
 
-  const moves: Moves = {
+  return {
     async moveToActive(token) {
       await prepare()
       return fetchJob(token)
@@ -136,13 +140,7 @@ export function replaceMoves(backend: RedisQueueBackend, options: MovesOptions):
       return (await move('moveJobFromActiveToWait', token, false, sent)).code
     },
   }
-  Object.assign(backend, moves)
 }
-
-type Moves = Pick<
-  IQueueBackend,
-  'moveToActive' | 'moveToCompleted' | 'moveToFailed' | 'moveToDelayed' | 'retryJob' | 'moveJobFromActiveToWait'
->
 
 interface Keep {
   readonly count?: number | undefined

@@ -1,18 +1,23 @@
 // What a team's own Queue does to a job is the same with Bullpen's scripts and in plain BullMQ.
 import { randomUUID } from 'node:crypto'
-import { type FlowJob, FlowProducer, Job, type JobsOptions, Queue, WaitingChildrenError } from 'bullmq'
+import {
+  createRedisBackend,
+  type FlowJob,
+  FlowProducer,
+  Job,
+  type JobsOptions,
+  Queue,
+  WaitingChildrenError,
+} from 'bullmq'
 import { Redis } from 'ioredis'
 import { describe, expect, inject, it, onTestFinished, vi } from 'vitest'
-import { type Attachable, attach } from '../attach.ts'
 import { openWorld } from '../internals/index-model/world.fixture.ts'
 import { repairIndex } from '../internals/status/index-repair.ts'
 import { prefixOf, queueKeys } from '../keys.ts'
+import { bullpenBackend } from './bullpen-backend.ts'
 import { stateOf } from './queue-state.fixture.ts'
 
-const KINDS = {
-  bullmq: <T extends Attachable>(each: T): T => each,
-  bullpen: <T extends Attachable>(each: T): T => attach(each),
-}
+const KINDS = { bullmq: createRedisBackend, bullpen: bullpenBackend() }
 
 /** The options of a job, the queue that it is in, if it is another one, and its own children. */
 interface Child extends JobsOptions {
@@ -36,8 +41,8 @@ function stage(kind: keyof typeof KINDS) {
   const redis = new Redis(inject('redisUrl'), { maxRetriesPerRequest: null })
   const keys = queueKeys(namespace, 'q')
   const options = { connection: redis, prefix: prefixOf(namespace, 'q') }
-  const queue = KINDS[kind](new Queue('q', options))
-  const flows = KINDS[kind](new FlowProducer(options))
+  const queue = new Queue('q', options, KINDS[kind])
+  const flows = new FlowProducer(options, KINDS[kind])
   onTestFinished(async () => {
     await Promise.all([queue.close(), flows.close()])
     redis.disconnect()
@@ -610,7 +615,7 @@ describe('a change of the delay of', () => {
     expect(await redis.exists(keys.scheduled, keys.retrying)).toBe(1)
   })
 
-  it('a task whose attempts a Queue that is not attached has counted is retrying', async () => {
+  it('a task whose attempts a Worker with BullMQ’s own backend has counted is retrying', async () => {
     const one = stage('bullpen')
     const { redis, keys, queue } = one
     await one.add('j', { delay: 60_000 })

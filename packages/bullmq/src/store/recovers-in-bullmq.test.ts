@@ -1,27 +1,27 @@
 // What a team's own Worker sees of lost jobs and of locks is what it sees in BullMQ itself.
 import { randomUUID } from 'node:crypto'
-import { type JobsOptions, Queue, Worker, type WorkerOptions } from 'bullmq'
+import { createRedisBackend, type JobsOptions, Queue, Worker, type WorkerOptions } from 'bullmq'
 import { Redis } from 'ioredis'
 import { describe, expect, inject, it, onTestFinished } from 'vitest'
-import { attach } from '../attach.ts'
 import { backendOf } from '../internals/pins/plain.fixture.ts'
 import { prefixOf, queueKeys } from '../keys.ts'
+import { bullpenBackend } from './bullpen-backend.ts'
 import { stateOf } from './queue-state.fixture.ts'
 
-function stage(attached: boolean, more: Partial<WorkerOptions> = {}) {
+function stage(isBullpens: boolean, more: Partial<WorkerOptions> = {}) {
   const namespace = `t-${randomUUID().slice(0, 12)}`
   const redis = new Redis(inject('redisUrl'), { maxRetriesPerRequest: null })
   const keys = queueKeys(namespace, 'q')
   const options = { connection: redis, prefix: prefixOf(namespace, 'q') }
   const queue = new Queue('q', options)
-  const worker = new Worker('q', async () => {}, { ...options, autorun: false, maxStalledCount: 1, ...more })
-  if (attached) attach(worker)
+  const workerOptions = { ...options, autorun: false, maxStalledCount: 1, ...more }
+  const worker = new Worker('q', async () => {}, workerOptions, isBullpens ? bullpenBackend() : createRedisBackend)
   onTestFinished(async () => {
     await Promise.all([queue.close(), worker.close(true)])
     redis.disconnect()
   })
   const backend = backendOf(worker)
-  const mark = attached ? keys.attachedCheck : keys.stalledCheck
+  const mark = isBullpens ? keys.attachedCheck : keys.stalledCheck
   return {
     ...{ namespace, redis, keys, queue, backend, mark },
     /** Adds a job, and makes it active as a worker does that dies at once. */
@@ -46,8 +46,8 @@ const OWN_FIELDS = ['deaths', 'diedIn', 'lostIn', 'stacktrace']
 /** Expects that BullMQ and Bullpen reply and store the same, and returns it. */
 async function expectSame(act: (one: Stage) => Promise<unknown>, more: Partial<WorkerOptions> = {}) {
   const results = []
-  for (const attached of [false, true]) {
-    const one = stage(attached, more)
+  for (const isBullpens of [false, true]) {
+    const one = stage(isBullpens, more)
     const reply = await act(one)
     const ignores = (key: string): boolean => key === one.keys.totals || key === one.mark
     results.push({ reply, left: await stateOf(one, { ignores, ignoredFields: OWN_FIELDS }) })

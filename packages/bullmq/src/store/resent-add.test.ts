@@ -7,10 +7,10 @@ import { eventually, faultProxy } from '@bullpen/testkit'
 import { Queue } from 'bullmq'
 import { Redis } from 'ioredis'
 import { describe, expect, inject, it, onTestFinished } from 'vitest'
-import { attach } from '../attach.ts'
 import { COMMAND_TIMEOUT_MS } from '../connection.ts'
 import { prefixOf, queueKeys } from '../keys.ts'
 import { long, type SetupOptions, setup, short } from '../setup.fixture.ts'
+import { bullpenBackend } from './bullpen-backend.ts'
 
 /** A broker behind a proxy. Its pools connect directly. */
 async function behindProxy(options: SetupOptions = {}) {
@@ -23,7 +23,7 @@ async function behindProxy(options: SetupOptions = {}) {
   })
   const all = await setup({ ...options, redisUrl: proxy.url })
   const keys = queueKeys(all.namespace, 'rig')
-  const queue = attach(new Queue('rig', { connection: redis, prefix: prefixOf(all.namespace, 'rig') }))
+  const queue = new Queue('rig', { connection: redis, prefix: prefixOf(all.namespace, 'rig') }, bullpenBackend())
   return {
     ...all,
     redis,

@@ -1,11 +1,18 @@
 // What job schedulers do on a team's own Queue and Worker is the same with Bullpen's scripts and in plain BullMQ.
 import { randomUUID } from 'node:crypto'
-import { type Job, type JobSchedulerTemplateOptions, Queue, type RepeatOptions, Worker } from 'bullmq'
+import {
+  createRedisBackend,
+  type Job,
+  type JobSchedulerTemplateOptions,
+  Queue,
+  type RepeatOptions,
+  Worker,
+} from 'bullmq'
 import { Redis } from 'ioredis'
 import { describe, expect, inject, it, onTestFinished } from 'vitest'
-import { attach } from '../attach.ts'
 import { repairIndex } from '../internals/status/index-repair.ts'
 import { prefixOf, queueKeys } from '../keys.ts'
+import { bullpenBackend } from './bullpen-backend.ts'
 import { stateOf } from './queue-state.fixture.ts'
 
 type Settings = Omit<RepeatOptions, 'key'>
@@ -20,14 +27,15 @@ const MONTHLY: Settings = { pattern: '0 0 1 * *' }
 const DAILY: Settings = { every: DAY }
 const OFFSET: Settings = { every: DAY, offset: 5 * MINUTE }
 
-function stage(isAttached: boolean) {
+function stage(isBullpens: boolean) {
   const namespace = `t-${randomUUID().slice(0, 12)}`
   const redis = new Redis(inject('redisUrl'), { maxRetriesPerRequest: null })
   const keys = queueKeys(namespace, 'q')
   const options = { connection: redis, prefix: prefixOf(namespace, 'q') }
-  const queue = new Queue('q', options)
-  const worker = new Worker('q', async () => {}, { ...options, autorun: false, skipLockRenewal: true, name: 'w' })
-  for (const each of isAttached ? [queue, worker] : []) attach(each)
+  const backend = isBullpens ? bullpenBackend() : createRedisBackend
+  const queue = new Queue('q', options, backend)
+  const workerOptions = { ...options, autorun: false, skipLockRenewal: true, name: 'w' }
+  const worker = new Worker('q', async () => {}, workerOptions, backend)
   onTestFinished(async () => {
     await Promise.all([queue.close(), worker.close()])
     redis.disconnect()
@@ -91,10 +99,10 @@ type Scenario = (one: Stage) => Promise<unknown>
 async function expectSame(run: Scenario): Promise<unknown> {
   const start = Date.now()
   const results = []
-  for (const isAttached of [false, true]) {
-    const one = stage(isAttached)
+  for (const isBullpens of [false, true]) {
+    const one = stage(isBullpens)
     results.push({ outcome: await outcomeOf(run(one), start), left: await left(one, start) })
-    if (!isAttached) continue
+    if (!isBullpens) continue
     expect(await repairIndex(one.redis, one.keys)).toBe(0)
     const { accepted = 0, removed = 0 } = await one.redis.hgetall(one.keys.totals)
     const jobs = await one.queue.getJobCountByTypes()
@@ -284,8 +292,8 @@ describe('a job scheduler', () => {
     expect(outcome).toMatchObject({ code: -10 })
   })
 
-  it.each([true, false])('with an interval looks for a free time, attached: %s', async (isAttached) => {
-    const one = stage(isAttached)
+  it.each([true, false])('with an interval looks for a free time, by Bullpen: %s', async (isBullpens) => {
+    const one = stage(isBullpens)
     const { id } = await one.upsert(OFFSET)
     const first = Number(id?.split(':').at(-1))
     const ended = (count: number): Promise<unknown> =>

@@ -213,7 +213,7 @@ export const CHECKS = {
     examine: missingLimits,
     reason: 'only limits that a worker has stored in Redis apply, so the tasks start without this one',
     advice:
-      'deploy the workers with the catalogue of the API, and pass it to `attach` if your own BullMQ Workers serve the queue; a worker stores the limits when it starts, and within a minute after Redis has lost them',
+      'deploy the workers with the catalogue of the API, and pass it to `bullpenBackend` if your own BullMQ Workers serve the queue; a worker stores the limits when it starts, and within a minute after Redis has lost them',
   },
   full_queues: {
     finds:
@@ -244,7 +244,7 @@ export const CHECKS = {
     examine: unattachedWorkers,
     reason:
       "the Worker runs BullMQ's own scripts: what it ends has no follow-ups, ends no member of a group or run, obeys no limits, timeouts or cancels, and counts only once the leader has compared the queue; if it dies, its tasks wait until its locks expire",
-    advice: "stop the Worker, or pass it to 'attach'",
+    advice: "stop the Worker, or create it with 'bullpenBackend'",
     runbook: 'Tasks are unaccounted for',
   },
   lost_tasks: {

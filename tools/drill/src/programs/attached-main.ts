@@ -1,6 +1,6 @@
-// A team's own BullMQ Worker that is attached, with Bullpen's processor and the settings that the documentation gives. It runs the same
-// jobs as peer-main.
-import { attach, processor } from '@bullpen/bullmq'
+// A team's own BullMQ Worker with Bullpen's backend and processor, and the settings that the documentation gives. It runs the same jobs as
+// peer-main.
+import { bullpenBackend, processor } from '@bullpen/bullmq'
 import { defineCatalogue } from '@bullpen/contract'
 import { Worker } from 'bullmq'
 import { work } from './catalogue.ts'
@@ -15,8 +15,10 @@ const { hostname, port } = new URL(config.redisUrl ?? '')
 const catalogue = defineCatalogue(work)
 const run = processor(catalogue, { 'drill.work': workHandler })
 
-const worker = attach(
-  new Worker(work.queue, async (job, token, signal) => run(job, token, signal), {
+const worker = new Worker(
+  work.queue,
+  async (job, token, signal) => run(job, token, signal),
+  {
     connection: { host: hostname, port: Number(port) },
     prefix: `{${config.namespace}.${work.queue}}`,
     concurrency: Number(Object.entries(config.pools ?? {}).find(([queue]) => queue === work.queue)?.[1]),
@@ -24,8 +26,8 @@ const worker = attach(
     lockRenewTime: 1_000,
     stalledInterval: 1_500,
     maxStalledCount: 10,
-  }),
-  { catalogue },
+  },
+  bullpenBackend({ catalogue }),
 )
 worker.on('error', console.error)
 worker.on('lockRenewalFailed', (ids) => {

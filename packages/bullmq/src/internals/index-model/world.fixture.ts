@@ -6,14 +6,14 @@ import type { AttemptRecord, Log, TaskId } from '@bullpen/contract'
 import type { AttemptResult, Retention, Verdict } from '@bullpen/engine/internal'
 import { FlowProducer, Job, type Queue, Worker } from 'bullmq'
 import { Redis } from 'ioredis'
-import { attach } from '../../attach.ts'
 import type { BrokerOptions, BullmqBroker } from '../../broker/broker-options.ts'
 import { openPatientBroker } from '../../broker/patient-broker.fixture.ts'
 import { workersEvents } from '../../events/workers-events.ts'
 import { prefixOf, type QueueKeys, queueKeys } from '../../keys.ts'
 import { type CommitHost, commit, postpone, release } from '../../processor.ts'
 import { createAttemptCounts } from '../../retry-budget/attempt-counts.ts'
-import { backendFactory } from '../composition/backend.ts'
+import { backendFactory } from '../../store/backend.ts'
+import { bullpenBackend } from '../../store/bullpen-backend.ts'
 import { backoffStrategy } from '../worker/backoff-strategy.ts'
 import { QUEUE } from './worker.fixture.ts'
 
@@ -94,7 +94,7 @@ export async function openWorld(
   const keys = queueKeys(namespace, QUEUE)
   const connected = { connection: redis, prefix: prefixOf(namespace, QUEUE) }
   const backend = backendFactory({ now: Date.now, retention: kept, commands: redis })
-  const flows = attach(new FlowProducer(connected))
+  const flows = new FlowProducer(connected, bullpenBackend())
   /** What each job does that is run. */
   const runs = new Map<string, (job: Job) => Promise<unknown>>()
   const process = async (job: Job): Promise<unknown> => runs.get(job.id ?? '')?.(job)
@@ -108,8 +108,8 @@ export async function openWorld(
   const retention = { removeOnComplete: { count: 3 }, removeOnFail: { age: 0, count: 2 } }
   const workers = {
     bullpen: new Worker(QUEUE, process, { ...common, name: 'model' }, backend),
-    plain: attach(new Worker(QUEUE, process, common)),
-    'plain with retention': attach(new Worker(QUEUE, process, { ...common, ...retention })),
+    plain: new Worker(QUEUE, process, common, bullpenBackend()),
+    'plain with retention': new Worker(QUEUE, process, { ...common, ...retention }, bullpenBackend()),
   }
   for (const worker of Object.values(workers)) worker.on('error', () => {})
   await Promise.all(Object.values(workers).map((worker) => worker.waitUntilReady()))

@@ -2,8 +2,8 @@
 import { createRedisBackend, FlowProducer, type RedisClient, type RedisQueueBackend, Worker } from 'bullmq'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { queueKeys } from '../../keys.ts'
+import { IDLE_WAIT_SECONDS } from '../../store/backend.ts'
 import { bullmqKeys } from '../bullmq-keys.ts'
-import { IDLE_WAIT_SECONDS } from '../composition/backend.ts'
 import { backendOf, plainBullmq, QUEUE } from './plain.fixture.ts'
 
 /** Records the scripts that a backend sends. */
@@ -26,6 +26,7 @@ describe('a backend', () => {
     expect(factory.mock.calls).toEqual([
       [QUEUE, expect.objectContaining({ prefix: options.prefix, name: 'w' }), { withBlockingConnection: true }],
     ])
+    expect(factory.mock.contexts).toEqual([worker])
     expect(worker.getBackend()).toBe(factory.mock.results[0]?.value)
   })
 

@@ -40,7 +40,7 @@ export function differences(before: PinnedInterior, after: PinnedInterior): Diff
 function scriptDifference(name: string, before: PinnedInterior, after: PinnedInterior): Difference {
   const [old, now] = [before.scripts[name], after.scripts[name]]
   if (old === undefined) {
-    const message = `BullMQ has a new script, ${name}; decide in internals/composition/bullmq-scripts.ts whether it may run`
+    const message = `BullMQ has a new script, ${name}; decide in store/bullmq-scripts.ts whether it may run`
     return { kind: 'script', name, message }
   }
   const what =

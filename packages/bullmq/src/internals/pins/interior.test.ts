@@ -3,7 +3,7 @@ import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync, symlinkSync, wri
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { FLAGGED } from '../composition/bullmq-scripts.ts'
+import { FLAGGED } from '../../store/bullmq-scripts.ts'
 import { differences, type PinnedInterior, pinned } from './compare.fixture.ts'
 import { installedBullmq, readInterior } from './interior.fixture.ts'
 import { PINNED } from './pinned-table.fixture.ts'
@@ -89,8 +89,8 @@ describe('in a copy of BullMQ', () => {
     edit(join(copy, 'dist/cjs/classes/worker.js'), 'this.running = true;', 'this.running = true; void 0;')
     edit(join(copy, 'dist/cjs/classes/worker.js'), '// We must await here', '// We have to await here')
     expect(messages(PINNED, pinned(await readInterior(copy)))).toEqual([
-      "BullMQ's script promote no longer exists; look at store/lua/promote-task.lua, store/backend.ts",
-      'BullMQ has a new script, advance; decide in internals/composition/bullmq-scripts.ts whether it may run',
+      "BullMQ's script promote no longer exists; look at store/lua/promote-task.lua, store/backend-changes.ts",
+      'BullMQ has a new script, advance; decide in store/bullmq-scripts.ts whether it may run',
       'the text of Worker.run has changed; look at internals/worker/consumer-worker.ts, consumer.ts, plain-processor.ts',
     ])
   })

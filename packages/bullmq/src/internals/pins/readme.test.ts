@@ -52,7 +52,7 @@ describe('the list of reliances', () => {
 
   it('names every pin', () => {
     const named = new Set(entries.flatMap(({ entry }) => pinsIn(entry)))
-    const pins = ['backend', 'composition', 'data', 'worker'].flatMap((name) => {
+    const pins = ['backend', 'data', 'scripts', 'worker'].flatMap((name) => {
       const source = readFileSync(join(import.meta.dirname, `${name}.test.ts`), 'utf8')
       return [...source.matchAll(/\bit(?:\.each\([^\n]*?\))?\(\s*(["'])(.+?)(?<!\\)\1,/g)].map(
         ([, , title]) => title ?? '',

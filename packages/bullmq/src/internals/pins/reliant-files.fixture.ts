@@ -1,15 +1,17 @@
 // Which files of Bullpen rely on a script or a method of BullMQ. Paths are relative to packages/bullmq/src.
 
-import { REPLACED } from '../composition/bullmq-scripts.ts'
+import { REPLACED } from '../../store/bullmq-scripts.ts'
 
-const SCRIPTS = 'internals/composition/bullmq-scripts.ts'
-const BACKEND = 'internals/composition/backend.ts'
+const SCRIPTS = 'store/bullmq-scripts.ts'
+const BACKEND = 'store/backend.ts'
 const CONSUMER = 'internals/worker/consumer-worker.ts'
 const MOVES = 'store/moves.ts'
-const OWN = 'store/backend.ts'
+const ADDS = 'store/backend-adds.ts'
+const CHANGES = 'store/backend-changes.ts'
+const LOCKS = 'store/backend-locks.ts'
 const REMOVAL = 'store/lua/includes/bullmq/job-removal.lua'
 const OWN_ADDS = [
-  OWN,
+  ADDS,
   'store/own-job.ts',
   ...['bullmq/own-adds', 'bullmq/own-job', 'bullmq/existing-job', 'bullmq/deduplicate'].map(
     (name) => `store/lua/includes/${name}.lua`,
@@ -19,7 +21,7 @@ const SCHEDULERS = [
   'store/lua/includes/bullmq/scheduler.lua',
   'store/lua/includes/bullmq/own-job.lua',
   'store/own-job.ts',
-  OWN,
+  ADDS,
 ]
 /** The scripts of ours in place of BullMQ's, and what they include. */
 const END_AND_START = [
@@ -37,7 +39,7 @@ const BY_SCRIPT: Readonly<Record<string, readonly string[]>> = {
   addDelayedJob: [...OWN_ADDS, 'internals/status/places.ts'],
   addPrioritizedJob: OWN_ADDS,
   addParentJob: OWN_ADDS,
-  releaseParentIfNoPendingDependencies: ['store/lua/includes/bullmq/existing-job.lua', OWN],
+  releaseParentIfNoPendingDependencies: ['store/lua/includes/bullmq/existing-job.lua', ADDS],
   moveToActive: [...END_AND_START, 'internals/throttle.lua', 'leader/survey-queue.lua', 'fleet/apply-settings.lua'],
   moveToFinished: [
     ...END_AND_START,
@@ -59,32 +61,32 @@ const BY_SCRIPT: Readonly<Record<string, readonly string[]>> = {
   ],
   moveJobFromActiveToWait: [...END_AND_START, 'processor.ts'],
   moveStalledJobsToWait: [
-    OWN,
+    LOCKS,
     'store/lua/recover.lua',
     ...['end/lost-attempts', 'end/losses'].map((name) => `store/lua/includes/${name}.lua`),
     'queries/task-state.ts',
   ],
   retryJob: END_AND_START,
-  reprocessJob: ['store/lua/retry-ended.lua', 'store/lua/includes/end/return-ended.lua', OWN],
-  promote: ['store/lua/promote-task.lua', OWN],
-  changeDelay: ['store/lua/change-delay.lua', OWN],
-  moveJobsToWait: ['store/lua/return-jobs.lua', 'store/lua/includes/end/return-ended.lua', OWN],
-  changePriority: ['store/lua/change-priority.lua', OWN],
+  reprocessJob: ['store/lua/retry-ended.lua', 'store/lua/includes/end/return-ended.lua', CHANGES],
+  promote: ['store/lua/promote-task.lua', CHANGES],
+  changeDelay: ['store/lua/change-delay.lua', CHANGES],
+  moveJobsToWait: ['store/lua/return-jobs.lua', 'store/lua/includes/end/return-ended.lua', CHANGES],
+  changePriority: ['store/lua/change-priority.lua', CHANGES],
   addJobScheduler: ['store/lua/add-scheduler.lua', ...SCHEDULERS],
   updateJobScheduler: ['store/lua/update-scheduler.lua', ...SCHEDULERS],
-  removeJobScheduler: ['store/lua/remove-scheduler.lua', REMOVAL, OWN],
-  moveToWaitingChildren: ['store/lua/wait-for-children.lua', OWN],
-  removeChildDependency: ['store/lua/remove-child-dependency.lua', 'store/lua/includes/end/remove-ended.lua', OWN],
-  removeJob: ['store/lua/remove-job.lua', REMOVAL, OWN],
-  removeUnprocessedChildren: ['store/lua/remove-unprocessed-children.lua', REMOVAL, OWN],
-  cleanJobsInSet: ['store/lua/clean-jobs.lua', REMOVAL, OWN],
-  drain: ['store/lua/drain-queue.lua', REMOVAL, OWN],
-  obliterate: ['store/lua/obliterate-queue.lua', REMOVAL, OWN],
-  removeOrphanedJobs: ['store/lua/remove-orphans.lua', OWN],
-  updateData: ['store/lua/change-data.lua', OWN],
-  extendLock: ['locks/renew-locks.lua', OWN],
-  extendLocks: ['locks/renew-locks.lua', OWN],
-  pause: ['store/lua/pause-queue.lua', OWN, 'fleet/apply-settings.lua'],
+  removeJobScheduler: ['store/lua/remove-scheduler.lua', REMOVAL, ADDS],
+  moveToWaitingChildren: ['store/lua/wait-for-children.lua', CHANGES],
+  removeChildDependency: ['store/lua/remove-child-dependency.lua', 'store/lua/includes/end/remove-ended.lua', CHANGES],
+  removeJob: ['store/lua/remove-job.lua', REMOVAL, CHANGES],
+  removeUnprocessedChildren: ['store/lua/remove-unprocessed-children.lua', REMOVAL, CHANGES],
+  cleanJobsInSet: ['store/lua/clean-jobs.lua', REMOVAL, CHANGES],
+  drain: ['store/lua/drain-queue.lua', REMOVAL, CHANGES],
+  obliterate: ['store/lua/obliterate-queue.lua', REMOVAL, CHANGES],
+  removeOrphanedJobs: ['store/lua/remove-orphans.lua', CHANGES],
+  updateData: ['store/lua/change-data.lua', CHANGES],
+  extendLock: ['locks/renew-locks.lua', LOCKS],
+  extendLocks: ['locks/renew-locks.lua', LOCKS],
+  pause: ['store/lua/pause-queue.lua', CHANGES, 'fleet/apply-settings.lua'],
 }
 
 /** By class, or by class and method. */
@@ -93,10 +95,10 @@ const BY_METHOD: Readonly<Record<string, readonly string[]>> = {
   'RedisQueueBackend.waitForJob': [BACKEND],
   'RedisQueueBackend.moveToDelayed': [MOVES, 'processor.ts'],
   'RedisQueueBackend.moveJobFromActiveToWait': [MOVES, 'processor.ts'],
-  'Worker.pause': [CONSUMER, 'consumer.ts', 'internals/worker/unattached-worker.ts'],
-  'RedisQueueBackend.forQueue': [BACKEND, 'internals/worker/unattached-worker.ts'],
-  'RedisQueueBackend.addJobToTransaction': [OWN],
-  'RedisQueueBackend.addFlow': [OWN],
+  'Worker.pause': [CONSUMER, 'consumer.ts', 'internals/worker/refused-worker.ts'],
+  'RedisQueueBackend.forQueue': [BACKEND, 'internals/worker/refused-worker.ts'],
+  'RedisQueueBackend.addJobToTransaction': [ADDS],
+  'RedisQueueBackend.addFlow': [ADDS],
   Worker: [CONSUMER, 'consumer.ts', 'plain-processor.ts'],
   'Worker.handleFailed': ['processor.ts', CONSUMER],
   'Worker.waitForJob': [BACKEND],

@@ -1,7 +1,7 @@
-// Recounts the bytes of a queue's unfinished tasks, and each API key's unfinished tasks, after a BullMQ Queue or Worker that is
-// not attached has used the queue.
+// Recounts the bytes of a queue's unfinished tasks, and each API key's unfinished tasks, after a BullMQ Queue or Worker without Bullpen's
+// backend has used the queue.
 //
-// A client that is not attached adds tasks without charging for them, and ends tasks without refunding their charge
+// A client without this backend adds tasks without charging for them, and ends tasks without refunding their charge
 // (../../store/lua/includes/task/task-charge.lua). If a sum is then too low, the queue accepts too many tasks. If the sum is too high, the
 // queue refuses tasks for which it has room.
 //
@@ -12,8 +12,8 @@
 //
 // A few of BullMQ's operations do not add an event for each job: `drain`, `clean`, `obliterate`, `removeOrphanedJobs`,
 // `changePriority`, `updateData`, and changes of a job scheduler. If one of them runs during a count, the count may be wrong. A
-// difference is therefore corrected only if a second count finds it as well, and only as far as both counts agree. If a client that
-// is not attached keeps increasing a difference, each recount corrects what had accumulated before its first count.
+// difference is therefore corrected only if a second count finds it as well, and only as far as both counts agree. If such a client
+// keeps increasing a difference, each recount corrects what had accumulated before its first count.
 import { TASK_OVERHEAD_BYTES } from '@bullpen/engine/internal'
 import type { QueueKeys } from '../../keys.ts'
 import { pauseAfterPage } from '../../scripts/pause-after-page.ts'

@@ -132,17 +132,20 @@ describe('a repair', () => {
   it.each([
     ['before', ['repair', 'remove']],
     ['after', ['remove', 'repair']],
-  ] as const)('%s an attached Queue removes an orphaned job counts the job as removed once', async (_, steps) => {
-    const { repair, redis, keys, ids, broker } = await used()
-    const orphan = ids.scheduled
-    await redis.multi().zrem(keys.delayed, orphan).zrem(keys.scheduled, orphan).exec()
-    const [queue] = broker.boardQueues
-    for (const step of steps) await (step === 'repair' ? repair() : queue?.removeOrphanedJobs())
-    expect(await redis.exists(keys.job(orphan))).toBe(0)
-    const totals = await readTotals(redis, keys)
-    expect(totals).toMatchObject({ accepted: 5, removed: 1, unaccounted: 0 })
-    expect(await repair()).toBe(0)
-  })
+  ] as const)(
+    '%s a Queue with Bullpen’s backend removes an orphaned job counts the job as removed once',
+    async (_, steps) => {
+      const { repair, redis, keys, ids, broker } = await used()
+      const orphan = ids.scheduled
+      await redis.multi().zrem(keys.delayed, orphan).zrem(keys.scheduled, orphan).exec()
+      const [queue] = broker.boardQueues
+      for (const step of steps) await (step === 'repair' ? repair() : queue?.removeOrphanedJobs())
+      expect(await redis.exists(keys.job(orphan))).toBe(0)
+      const totals = await readTotals(redis, keys)
+      expect(totals).toMatchObject({ accepted: 5, removed: 1, unaccounted: 0 })
+      expect(await repair()).toBe(0)
+    },
+  )
 
   it('looks at a bounded number of tasks in each script, and finds every wrong entry over its pages', async () => {
     const { repair, redis, keys, enqueue, listed } = await used()

@@ -1,4 +1,4 @@
-// Repairs a queue's status index and totals after a BullMQ Queue or Worker that is not attached has used the queue.
+// Repairs a queue's status index and totals after a BullMQ Queue or Worker without Bullpen's backend has used the queue.
 //
 // A pass compares each divided set with its parts, page by page, in both directions. It finds each entry of the set that is in no
 // part, in several parts, or in a part with another score, and each entry of a part that is not in the set. The task's own fields

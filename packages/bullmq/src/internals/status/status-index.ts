@@ -8,8 +8,8 @@
 // The conservation law: accepted = the tasks in all statuses + removed. Only these two counters are kept, together with the number
 // of ended tasks that have returned to their queue, and the number of bytes that the unfinished tasks take
 // (../../store/lua/includes/task/task-charge.lua). Everything else is the size of a set, or follows from these numbers: a task has ended
-// accepted + retried - unfinished times, which costs nothing when it ends. A BullMQ Queue or Worker that is not attached causes drift,
-// which the leader repairs (index-repair.ts, bytes-recount.ts).
+// accepted + retried - unfinished times, which costs nothing when it ends. A BullMQ Queue or Worker without Bullpen's backend causes
+// drift, which the leader repairs (index-repair.ts, bytes-recount.ts).
 
 /** The parts of each divided set. A task that is added for an unknown reason belongs to the first part. */
 export const PARTS = {

@@ -1,20 +1,19 @@
-// What tasks are charged for, and how many have ended, when a team's own Queue and Worker, which are attached, move them. The index's
-// model covers all moves.
+// What tasks are charged for, and how many have ended, when a team's own Queue and Worker move them. The index's model covers all moves.
 import { defineCatalogue, followUp } from '@bullpen/contract'
 import { planFollowUps } from '@bullpen/engine/internal'
 import { eventually } from '@bullpen/testkit'
 import { Queue, UnrecoverableError, Worker, type WorkerOptions } from 'bullmq'
 import { Redis } from 'ioredis'
 import { expect, it, onTestFinished } from 'vitest'
-import { attach } from '../../attach.ts'
 import { prefixOf, queueKeys } from '../../keys.ts'
 import { setup, short } from '../../setup.fixture.ts'
+import { bullpenBackend } from '../../store/bullpen-backend.ts'
 
-async function openAttached() {
+async function openOwn() {
   const { broker, enqueue, namespace, redisUrl } = await setup({ leads: false })
   const redis = new Redis(redisUrl, { maxRetriesPerRequest: null })
   const options = { connection: redis, prefix: prefixOf(namespace, 'rig') }
-  const queue = attach(new Queue('rig', options))
+  const queue = new Queue('rig', options, bullpenBackend())
   const workers: Worker[] = []
   onTestFinished(async () => {
     await Promise.all([queue, ...workers].map((each) => each.close()))
@@ -28,13 +27,13 @@ async function openAttached() {
     bytes: async () => (await broker.totals('rig')).bytes,
     ended: async () => (await broker.totals('rig')).ended,
     work(processor: () => Promise<unknown>, more: Partial<WorkerOptions> = {}) {
-      workers.push(attach(new Worker('rig', processor, { ...options, ...more })))
+      workers.push(new Worker('rig', processor, { ...options, ...more }, bullpenBackend()))
     },
   }
 }
 
 it('a task that its Worker deletes as soon as it completes is refunded', async () => {
-  const { enqueue, bytes, work, redis, keys } = await openAttached()
+  const { enqueue, bytes, work, redis, keys } = await openOwn()
   const id = await enqueue(short)
   expect(await bytes()).toBe(512 + (await redis.hstrlen(keys.job(id), 'data')))
   work(async () => {}, { removeOnComplete: { count: 0 } })
@@ -43,7 +42,7 @@ it('a task that its Worker deletes as soon as it completes is refunded', async (
 })
 
 it('a task that its Worker deletes as soon as it ends releases the follow-ups of that end', async () => {
-  const { enqueue, work, redis, keys } = await openAttached()
+  const { enqueue, work, redis, keys } = await openOwn()
   const own = { onSuccess: [followUp(short, { n: 1 })], onFailure: [followUp(short, { n: 2 })] }
   const followUps = planFollowUps(own, { catalogue: defineCatalogue(short), correlationId: undefined })
   const entries = async () => (await redis.xrange(keys.outbox, '-', '+')).map(([, fields]) => fields[1])
@@ -67,7 +66,7 @@ it('a task that its Worker deletes as soon as it ends releases the follow-ups of
 })
 
 it('a dead task is charged for again when it is retried, and a changed one for its new data', async () => {
-  const { queue, bytes, work, redis, keys } = await openAttached()
+  const { queue, bytes, work, redis, keys } = await openOwn()
   const job = await queue.add('x', { text: 'short' })
   const before = await bytes()
   const { promise: mayEnd, resolve: end } = Promise.withResolvers<void>()
@@ -90,7 +89,7 @@ it('a dead task is charged for again when it is retried, and a changed one for i
 })
 
 it('a job that its Queue retries ends again, and one that it drains has ended', async () => {
-  const { queue, ended, work } = await openAttached()
+  const { queue, ended, work } = await openOwn()
   let fails = true
   await queue.addBulk([1, 2, 3].map((n) => ({ name: 'x', data: { n } })))
   work(async () => {

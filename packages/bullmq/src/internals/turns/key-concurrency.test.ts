@@ -186,7 +186,7 @@ it('a task of a full key is cancelled, and the rest of its lane starts later', a
 it('a task of a key that is in the waiting list is counted, too', async () => {
   const { add, addSeveral, limit, start, startAll, redis, keys, violations } = await stage()
   await limit({ concurrency: 1 })
-  // As a Worker that is not attached returns it.
+  // As a Worker with BullMQ's own backend returns it.
   const stray = await add('a')
   await start(1)
   await redis.lrem(keys.active, 1, stray)
@@ -329,7 +329,7 @@ it('a task with a lane that another tool has put into the waiting list starts fr
   await addSeveral('a', 3)
   await start(1)
   await addSeveral(NO_KEY, 2)
-  // As an unattached Worker's check for lost tasks does.
+  // As the check for lost tasks of a Worker with BullMQ's own backend does.
   const stray = (await redis.rpop(keys.lane('a'))) ?? ''
   await redis.hincrby(keys.turnState, 'waiting', -1)
   await redis.rpush(keys.wait, stray)

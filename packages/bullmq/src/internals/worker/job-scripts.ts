@@ -5,6 +5,7 @@ import type { PayloadCodec } from '@bullpen/engine'
 import { decodeStep, encodeStep, type RegisteredKind, type StoredSteps } from '@bullpen/engine/internal'
 import type { IQueueBackend, Job, RedisClient, Worker } from 'bullmq'
 import { runScriptOnClient } from '../../scripts/script.ts'
+import { type BullpenBackend, isBullpenBackend } from '../../store/backend.ts'
 import {
   keepStepScript,
   readStepsScript,
@@ -107,6 +108,12 @@ async function redisOf(job: Job): Promise<RedisClient> {
  */
 export function backendOf(job: Job): IQueueBackend {
   return (job as unknown as { backend: IQueueBackend }).backend
+}
+
+/** Returns the job's backend, if it is Bullpen's. */
+export function bullpenBackendOf(job: Job): BullpenBackend | undefined {
+  const backend = backendOf(job)
+  return isBullpenBackend(backend) ? backend : undefined
 }
 
 export function clientOf(job: Job): Promise<RedisClient> | undefined {

@@ -5,11 +5,11 @@ import { eventually } from '@bullpen/testkit'
 import { FlowProducer } from 'bullmq'
 import { Redis } from 'ioredis'
 import { expect, it, onTestFinished } from 'vitest'
-import { attach } from '../../attach.ts'
 import { cancelById } from '../../cancel/by-id.ts'
 import { prefixOf, queueKeys } from '../../keys.ts'
 import { runScript } from '../../scripts/script.ts'
 import { long, setup } from '../../setup.fixture.ts'
+import { bullpenBackend } from '../../store/bullpen-backend.ts'
 import { noteSurvivalScript } from '../../store/scripts.ts'
 import { endAs, scriptProxy } from '../index-model/script-proxy.fixture.ts'
 
@@ -167,7 +167,7 @@ it('the end of the task is not reported if Redis refuses it', async () => {
 
 it('the parent of a flow that BullMQ fails because of a child is reported as dead, but not as poisoned', async () => {
   const { startPool, redis, keys, namespace, about, redisUrl } = await stage()
-  const flows = attach(new FlowProducer({ connection: { url: redisUrl } }))
+  const flows = new FlowProducer({ connection: { url: redisUrl } }, bullpenBackend())
   onTestFinished(() => flows.close())
   const node = { queueName: 'rig', prefix: prefixOf(namespace, 'rig'), data: {} }
   const { job, children = [] } = await flows.add({

@@ -12,7 +12,8 @@ local base, id, delay = ARGV[1], ARGV[2], ARGV[3]
 --- @include place-again
 --- @include note-moved
 
--- Returns the set of the task's status. A Queue that is not attached has added the task to neither of them.
+-- Returns the set of the task's status. A Queue with BullMQ's own backend has added the task to neither of
+-- them.
 local function part_of()
   if redis.call('ZSCORE', base .. 'scheduled', id) then
     return 'scheduled'

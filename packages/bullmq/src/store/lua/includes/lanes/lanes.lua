@@ -16,8 +16,8 @@
 --
 -- The name of a lane is its concurrency key or, if its tasks need shares of limiters, the key, the character U+001E and these needs. A
 -- task's own field `lane` has the weight of its turn and the name of its lane, separated by a blank. The field is written when the task
--- is added, and never changes. The task is in its lane whenever it waits, whichever script has returned it there. If a Worker that is
--- not attached has put the task into `wait`, the task starts from there, or returns to its lane if the queue limits anything.
+-- is added, and never changes. The task is in its lane whenever it waits, whichever script has returned it there. If a Worker with
+-- BullMQ's own backend has put the task into `wait`, the task starts from there, or returns to its lane if the queue limits anything.
 --
 -- enter_lane(lane, id, priority, to_head)  puts a task with this field `lane` into its lane, at its head if `to_head`. `priority` is 0
 --                                          if the task has none. Returns whether a worker has to wake

@@ -8,8 +8,8 @@
 -- cache of it: if the queue has limits, they agree after each script. The script that makes a task active counts it, and the script that
 -- removes a task from `active` gives its place back, before it fetches, so that it can start the next task of the same key
 -- (held-places.lua). A script that sets the first limit of a queue counts the active tasks (active-count.lua), so the limit also applies
--- to tasks that are already running. A lowered limit does not stop a running task. Changes that another tool or a Worker that is not
--- attached makes to active tasks are not counted. The leader therefore counts again from time to time, and reports what it has corrected.
+-- to tasks that are already running. A lowered limit does not stop a running task. Changes that another tool or a Worker with BullMQ's own
+-- backend makes to active tasks are not counted. The leader therefore counts again from time to time, and reports what it has corrected.
 --
 -- **Rate.** The rate is limited by GCRA, the generic cell rate algorithm (ITU-T I.371), a leaky bucket without a queue. A key with the rate
 -- of `max` tasks per period starts one task per interval of period / max on average. The string `key-rate:<key>` has the time at which the

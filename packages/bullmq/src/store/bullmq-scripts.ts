@@ -1,7 +1,7 @@
 // Which of BullMQ's scripts run, and how. None of those that add, move or delete a job do: scripts of our own take their place
-// (../../store). Those that only read run as they are.
+// (./backend.ts). Those that only read run as they are.
 import { createRequire } from 'node:module'
-import { type ScriptKind, shebang } from '../../scripts/script.ts'
+import { type ScriptKind, shebang } from '../scripts/script.ts'
 
 interface BullmqScript {
   readonly name: string
@@ -20,8 +20,8 @@ const UNCHANGED: Readonly<Record<string, ScriptKind>> = {
 }
 
 /**
- * BullMQ's scripts that never run, because Bullpen's own take their place (../../store/backend.ts, ../../store/moves.ts), or because BullMQ
- * never sends them (releaseLock, saveStacktrace).
+ * BullMQ's scripts that never run, because Bullpen's own take their place (./backend.ts), or because BullMQ never sends them (releaseLock,
+ * saveStacktrace).
  */
 export const REPLACED: readonly string[] = [
   'addStandardJob',

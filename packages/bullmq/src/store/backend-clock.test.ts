@@ -4,9 +4,9 @@ import { eventually } from '@bullpen/testkit'
 import type { RedisClient, RedisQueueBackend } from 'bullmq'
 import { Redis } from 'ioredis'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
-import { queueKeys } from '../../keys.ts'
-import { long, type SetupOptions, setup } from '../../setup.fixture.ts'
-import { composeBackend } from './backend.ts'
+import { queueKeys } from '../keys.ts'
+import { long, type SetupOptions, setup } from '../setup.fixture.ts'
+import { withScripts } from './backend.ts'
 
 const HOUR = 3_600_000
 /** What a busy machine may take between two readings of the clock. */
@@ -40,7 +40,7 @@ describe("times in answers are translated to the machine's clock", () => {
       waitForJob: async () => (said.score === undefined ? null : { member: '0', score: said.score }),
       // Only the members of the backend that take or return times.
     } as unknown as RedisQueueBackend
-    return { backend: composeBackend(made, { now: () => machineNow + offMs }), sent }
+    return { backend: withScripts(made, { now: () => machineNow + offMs }), sent }
   }
 
   it.each([HOUR, -HOUR])('the next due job of a fetch, %i ms off', async (offMs) => {

@@ -1,7 +1,7 @@
 // BullMQ's scripts: where their texts are, what those that run write, and what they answer.
 import { ErrorCode } from 'bullmq'
 import { describe, expect, it } from 'vitest'
-import { bullmqScripts, FLAGGED, REPLACED } from '../composition/bullmq-scripts.ts'
+import { bullmqScripts, FLAGGED, REPLACED } from '../../store/bullmq-scripts.ts'
 
 const runAsTheyAre = bullmqScripts().filter(
   ({ name }) => !FLAGGED.has(name) && !REPLACED.includes(name) && !name.startsWith('relay'),

@@ -1,6 +1,6 @@
-// Tests that a queue whose only workers are attached Workers has the limits of the catalogue.
+// Tests that a queue whose only workers are a team's own has the limits of the catalogue.
 import { randomBytes, randomUUID } from 'node:crypto'
-import { type Catalogue, defineCatalogue, defineHandler, defineQueue, defineTask } from '@bullpen/contract'
+import { defineCatalogue, defineHandler, defineQueue, defineTask } from '@bullpen/contract'
 import { createTaskId } from '@bullpen/contract/internal'
 import { newTask } from '@bullpen/engine/internal'
 import { eventually } from '@bullpen/testkit'
@@ -8,11 +8,11 @@ import { Worker } from 'bullmq'
 import { Redis } from 'ioredis'
 import { expect, inject, it, onTestFinished, vi } from 'vitest'
 import { z } from 'zod'
-import { attach } from './attach.ts'
-import { openPatientBroker } from './broker/patient-broker.fixture.ts'
-import { prefixOf, queueKeys } from './keys.ts'
-import { processor } from './plain-processor.ts'
-import { silent } from './setup.fixture.ts'
+import { openPatientBroker } from '../broker/patient-broker.fixture.ts'
+import { prefixOf, queueKeys } from '../keys.ts'
+import { processor } from '../plain-processor.ts'
+import { silent } from '../setup.fixture.ts'
+import { bullpenBackend } from './bullpen-backend.ts'
 
 const TASKS = 6
 
@@ -53,11 +53,9 @@ async function limited() {
     running--
     return {}
   })
-  const startWorker = (options?: { catalogue: Catalogue }) => {
-    const worker = new Worker('data', processor(catalogue, { 'data.load': handle }), {
-      ...{ connection: { url: redisUrl }, prefix: prefixOf(namespace, 'data'), concurrency: 4 },
-    })
-    attach(worker, options)
+  const startWorker = (backend = bullpenBackend({ catalogue })) => {
+    const options = { connection: { url: redisUrl }, prefix: prefixOf(namespace, 'data'), concurrency: 4 }
+    const worker = new Worker('data', processor(catalogue, { 'data.load': handle }), options, backend)
     const errors: Error[] = []
     worker.on('error', (error) => errors.push(error))
     onTestFinished(() => worker.close(true))
@@ -68,8 +66,8 @@ async function limited() {
 
 it('the first task starts when the limits of the catalogue are stored, and no more start than these allow', async () => {
   const { redis, keys, startWorker, end, running, most } = await limited()
-  startWorker({ catalogue })
-  startWorker({ catalogue })
+  startWorker()
+  startWorker()
   await eventually(() => running() === 2)
   expect(await redis.hgetall(keys.capacities)).toEqual({ 'permits:db': '2' })
   expect(await redis.hgetall(keys.keyLimits)).toEqual({ concurrency: '1' })
@@ -79,20 +77,19 @@ it('the first task starts when the limits of the catalogue are stored, and no mo
   expect(most()).toBe(2)
 })
 
-it('a Worker that was attached without the catalogue runs nothing, and says what to do', async () => {
+it('a Worker whose backend lacks the catalogue runs nothing, and says what to do', async () => {
   const { redis, keys, startWorker, end, running, most } = await limited()
-  const { worker, errors } = startWorker()
+  const { worker, errors } = startWorker(bullpenBackend())
   await eventually(() => worker.isPaused() && !worker.isRunning())
   expect(errors).toEqual([
     expect.objectContaining({
       code: 'invalid_configuration',
-      message: expect.stringMatching(/'data'.*call attach\(worker, \{ catalogue \}\)/),
+      message: expect.stringMatching(/'data'.* without the catalogue,.*bullpenBackend\(\{ catalogue \}\)/),
     }),
   ])
   expect(most()).toBe(0)
 
-  attach(worker, { catalogue })
-  await worker.resume()
+  startWorker()
   await eventually(() => running() === 2)
   end()
   await eventually(async () => (await redis.zcard(keys.completed)) === TASKS)
@@ -104,7 +101,7 @@ it('a Worker stores limits that Redis has lost', async () => {
   const { redis, keys, startWorker, end } = await limited()
   end()
   const now = performance.now()
-  startWorker({ catalogue })
+  startWorker()
   await eventually(async () => (await redis.zcard(keys.completed)) === TASKS)
   await redis.del(keys.settings, keys.capacities)
   const clock = vi.spyOn(performance, 'now').mockReturnValue(now + 120_000)
