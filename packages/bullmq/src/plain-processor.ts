@@ -5,6 +5,7 @@ import { BullpenError, type Catalogue, type Enqueued, type Handlers, type Log, t
 import type { EventSink, Middleware, NewTask, PayloadCodec } from '@bullpen/engine'
 import {
   type AttemptResult,
+  type Clock,
   type ConsumerHost,
   clockFrom,
   createRegistry,
@@ -22,6 +23,7 @@ import type { Job } from 'bullmq'
 import { workersEvents } from './events/workers-events.ts'
 import { AttemptFailed, forAnyWorker } from './internals/worker/backoff-strategy.ts'
 import { foreignSha256, foreignTask, isBullpenJob } from './internals/worker/foreign-job.ts'
+import { bullpenBackendOf } from './internals/worker/job-scripts.ts'
 import { addKeptInput, hasKeptInput } from './internals/worker/kept-input.ts'
 import { lackOf, refuse } from './internals/worker/refused-worker.ts'
 import { hasLimits, limitsOf } from './limits-of-queue.ts'
@@ -72,13 +74,15 @@ export interface ProcessorOptions<R extends Resources> {
  */
 export type PlainProcessor = (job: Job, token?: string, signal?: AbortSignal) => Promise<unknown>
 
-/** These timers do not keep the process alive, but the Worker's connection does. */
-const clock = clockFrom({
-  now: Date.now,
-  monotonic: () => performance.now(),
-  setTimeout: (callback, ms) => setTimeout(callback, ms).unref(),
-  clearTimeout: (timer) => clearTimeout(timer as NodeJS.Timeout),
-})
+/** Returns the clock of the job's backend. Its timers do not keep the process alive, but the Worker's connection does. */
+function clockOf(job: Job): Clock {
+  return clockFrom({
+    now: bullpenBackendOf(job)?.now ?? Date.now,
+    monotonic: () => performance.now(),
+    setTimeout: (callback, ms) => setTimeout(callback, ms).unref(),
+    clearTimeout: (timer) => clearTimeout(timer as NodeJS.Timeout),
+  })
+}
 
 const WORKER_ID = `${hostname()}:${process.pid}:${randomUUID().slice(0, 8)}`
 const MAX_OUTPUT_BYTES = 262_144
@@ -118,7 +122,8 @@ export function processor<C extends Catalogue, R extends Resources = object>(
       ? toFetchedTask(job, token, codec, events.open(job, token))
       : foreignTask(job, token, codec, host.registry)
     try {
-      const runner = { ...host, queue: job.queueName, ...(!isBullpens && { sha256: foreignSha256(job) }) }
+      const clock = clockOf(job)
+      const runner = { ...host, clock, queue: job.queueName, ...(!isBullpens && { sha256: foreignSha256(job) }) }
       const result = await runUnderSignal(task, runner, signal)
       if (result.verdict.kind !== 'completed' || isBullpens) return await commit(result, job, token, commitHost)
       settleWhenAnswered(job, result, commitHost)
@@ -163,7 +168,7 @@ function hostOf<C extends Catalogue, R extends Resources>(
   catalogue: C,
   handlers: Handlers<C, R>,
   options: ProcessorOptions<R>,
-): Omit<RunnerHost, 'queue'> {
+): Omit<RunnerHost, 'queue' | 'clock'> {
   const { middleware = [], isolator, log, sink = () => {}, enqueue = rejectChild } = options
   return {
     registry: createRegistry(catalogue, handlers, {
@@ -172,7 +177,6 @@ function hostOf<C extends Catalogue, R extends Resources>(
       isolator,
     }),
     context: attemptContext,
-    clock,
     random: Math.random,
     sink,
     enqueue,

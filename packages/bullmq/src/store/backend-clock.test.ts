@@ -18,8 +18,8 @@ describe("times in answers are translated to the machine's clock", () => {
   const machineNow = 1_000_000_000_000
   const due = (offMs: number): number => machineNow + offMs + 500
 
-  /** A backend whose fetch and markers answer as given. */
-  function open(offMs: number, said: { readonly nextDue?: number; readonly score?: number }) {
+  /** A backend whose fetch and markers answer as given. Without a time, the script reads Redis's clock. */
+  function open(offMs: number, said: { readonly nextDue?: number; readonly score?: number; readonly time?: number }) {
     vi.spyOn(Date, 'now').mockReturnValue(machineNow)
     onTestFinished(() => void vi.restoreAllMocks())
     const sent: unknown[][] = []
@@ -27,7 +27,8 @@ describe("times in answers are translated to the machine's clock", () => {
       defineCommand() {},
       async runCommand(_: string, args: unknown[]) {
         sent.push(args)
-        return [[0, [0, 0, 0, said.nextDue]]]
+        const moved = [0, [0, 0, 0, said.nextDue]]
+        return said.time === undefined ? [moved] : [moved, [said.time, 0]]
       },
     } as unknown as RedisClient
     const made = {
@@ -40,7 +41,8 @@ describe("times in answers are translated to the machine's clock", () => {
       waitForJob: async () => (said.score === undefined ? null : { member: '0', score: said.score }),
       // Only the members of the backend that take or return times.
     } as unknown as RedisQueueBackend
-    return { backend: withScripts(made, { now: () => machineNow + offMs }), sent }
+    const now = said.time === undefined ? () => machineNow + offMs : undefined
+    return { backend: withScripts(made, { now }), sent }
   }
 
   it.each([HOUR, -HOUR])('the next due job of a fetch, %i ms off', async (offMs) => {
@@ -52,6 +54,14 @@ describe("times in answers are translated to the machine's clock", () => {
   it.each([HOUR, -HOUR])('the marker of a delayed job, %i ms off', async (offMs) => {
     const { backend } = open(offMs, { score: due(offMs) })
     expect(await backend.waitForJob(1)).toEqual({ member: '0', score: due(0) })
+  })
+
+  it.each([HOUR, -HOUR])('those of scripts that read Redis’s clock, %i ms off', async (offMs) => {
+    const { backend, sent } = open(offMs, { time: machineNow + offMs, nextDue: due(offMs), score: due(offMs) })
+    const [, , , nextDue] = await backend.moveToActive('token')
+    const marker = await backend.waitForJob(1)
+    for (const time of [nextDue, marker?.score]) expect(Math.abs(time - due(0))).toBeLessThan(CLOSE_MS)
+    expect(sent[0]?.slice(0, 3)).toEqual(['bull:q:wait', 'bull:q:', ''])
   })
 
   it('an answer without a due time stays as it is', async () => {

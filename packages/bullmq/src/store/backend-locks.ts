@@ -6,8 +6,7 @@ import { recoverLostTasks } from './recover.ts'
 
 type LockMethods = Pick<RedisQueueBackend, 'extendLock' | 'extendLocks' | 'moveStalledJobsToWait'>
 
-/** `now` returns the time in ms since 1970, by the clock that all of the queue's processes share. */
-export function lockMethods(backend: RedisQueueBackend, run: ScriptRunner, now: () => number): LockMethods {
+export function lockMethods(backend: RedisQueueBackend, run: ScriptRunner): LockMethods {
   const base = backend.toKey('')
   const renew = (locks: readonly Lock[], lockMs: number) => renewLocks(run, { base, lockMs }, locks)
 
@@ -25,7 +24,7 @@ export function lockMethods(backend: RedisQueueBackend, run: ScriptRunner, now: 
 
     async moveStalledJobsToWait() {
       const { maxStalledCount = 1, stalledInterval = 30_000 } = workerOptionsOf(backend)
-      const { ids } = await recoverLostTasks(run, { base, now, maxLosses: maxStalledCount, checkMs: stalledInterval })
+      const { ids } = await recoverLostTasks(run, { base, maxLosses: maxStalledCount, checkMs: stalledInterval })
       return ids
     },
   }

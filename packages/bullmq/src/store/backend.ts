@@ -5,6 +5,7 @@
 // ./backend-locks.ts, ./moves.ts), `execCommand`, which sends the few scripts of BullMQ's that still write, `forQueue` and `waitForJob`.
 import type { Candidates, Retention } from '@bullpen/engine/internal'
 import { type BackendFactory, createRedisBackend, type RedisClient, type RedisQueueBackend } from 'bullmq'
+import { createReplyClock } from '../clock/reply-clock.ts'
 import { type Commander, defineOnClient, runScriptOnClient, type ScriptRunner } from '../scripts/script.ts'
 import type { AttemptEnd, PendingEnds } from './attempt-end.ts'
 import { addMethods, PIPELINED, schedulerMethods } from './backend-adds.ts'
@@ -14,7 +15,10 @@ import { FLAGGED } from './bullmq-scripts.ts'
 import { moveMethods } from './moves.ts'
 
 export interface BackendOptions {
-  /** Returns the time in ms since 1970, by the clock that all of the queue's processes share. By default, the machine's clock counts. */
+  /**
+   * Returns the time in ms since 1970, by the clock that all of the queue's processes share. By default, the scripts read Redis's clock,
+   * and their replies tell the time.
+   */
   readonly now?: (() => number) | undefined
   /** How long ended tasks are kept. By default, this backend does not remove them. */
   readonly retention?: Retention | undefined
@@ -40,6 +44,8 @@ export type LimitsStorer = (run: ScriptRunner, base: string) => Promise<void> | 
 export interface BullpenBackend extends RedisQueueBackend {
   /** Whether the backend stores the limits of a catalogue. */
   readonly storesLimits: boolean
+  /** Returns the time in ms since 1970, by the clock that all of the queue's processes share. */
+  now(): number
   /** Carries out this end with the next move of the task, and settles it once Redis has replied. */
   expectEnd(end: AttemptEnd): void
 }
@@ -82,12 +88,14 @@ export function backendFactory(options: BackendOptions): BackendFactory<BullpenB
 
 /** Makes a new backend of BullMQ's, which nothing else has yet, one that runs Bullpen's scripts. */
 export function withScripts(made: RedisQueueBackend, options: BackendOptions): BullpenBackend {
-  const { now = Date.now, retention = NO_LIMITS, commands, candidates, onWoken, limitsStorer } = options
+  const { now: given, retention = NO_LIMITS, commands, candidates, onWoken, limitsStorer } = options
   const run: ScriptRunner = async (script, keys, args, more) =>
     runScriptOnClient(await made.connection.client, script, keys, args, more)
   // If the connection fails, BullMQ reports the error.
   made.connection.client.then(defineScripts, () => {})
   const pending: PendingEnds = new Map()
+  const clock = createReplyClock()
+  const now = given ?? clock.now
   // BullMQ computes how long to wait for the next delayed job with the machine's clock, but the job is due by the shared one.
   const toMachine = (time: number): number => (time > 0 ? time + (Date.now() - now()) : time)
   const exec = made.execCommand.bind(made)
@@ -108,10 +116,11 @@ export function withScripts(made: RedisQueueBackend, options: BackendOptions): B
     ...addMethods(made, run),
     ...schedulerMethods(made, run),
     ...changeMethods(made, run),
-    ...lockMethods(made, run, now),
+    ...lockMethods(made, run),
     ...moveMethods(made, {
       ...{
         now,
+        learn: given === undefined ? clock.learn : undefined,
         toMachine,
         retention,
         commands,
@@ -120,6 +129,7 @@ export function withScripts(made: RedisQueueBackend, options: BackendOptions): B
       },
       prepare: async () => limitsStorer?.(run, made.toKey('')),
     }),
+    now,
     storesLimits: limitsStorer !== undefined,
 
     expectEnd(end: AttemptEnd) {
@@ -133,7 +143,7 @@ export function withScripts(made: RedisQueueBackend, options: BackendOptions): B
 
     /** The jobs that a FlowProducer returns change through such a backend. Its class is that of this one. */
     forQueue: (...queue: Parameters<typeof siblingFor>) =>
-      withScripts(siblingFor(...queue) as RedisQueueBackend, { now, retention }),
+      withScripts(siblingFor(...queue) as RedisQueueBackend, { now: given, retention }),
 
     async waitForJob(seconds: number) {
       if (candidates !== undefined) {

@@ -39,13 +39,13 @@ const REPEAT_MS = 60_000
  * process before they run: `setDefaultBackendFactory(bullpenBackend({ catalogue, fallback: createRedisBackend }))`.
  *
  * The scripts leave in Redis what BullMQ's own would and, in the same atomic step, the data that Bullpen keeps about each move of a task:
- * its status, the record of an attempt that was requeued, snoozed or lost, and the queue's totals. A Worker's
+ * its status, the record of an attempt that was requeued, snoozed or lost, and the queue's totals. They use Redis's clock. A Worker's
  * attempts emit their events once Redis has run these scripts. A Worker whose processor is {@link processor} needs this backend, and its
  * catalogue if that limits anything in the queue. The backend is for Redis, whichever client BullMQ uses.
  *
- * The call neither throws nor sends anything. With a catalogue, the first fetch of a Worker waits for one more round trip. A fetch or an end
- * of a job takes one round trip, which those that are made at about the same time share. `queue.add`, `queue.addBulk` and `flows.add` also
- * take one, and reject if an id is the name of one of the queue's keys, such as `dead`, or if a delay is not finite.
+ * The call neither throws nor sends anything. With a catalogue, the first fetch of a Worker waits for one more round trip. A fetch or an
+ * end of a job takes one round trip, which those that are made at about the same time share. `queue.add`, `queue.addBulk` and `flows.add`
+ * also take one, and reject if an id is the name of one of the queue's keys, such as `dead`, or if a delay is not finite.
  */
 export function bullpenBackend<Other extends IQueueBackend = RedisQueueBackend>({
   catalogue,
@@ -62,8 +62,8 @@ export function bullpenBackend<Other extends IQueueBackend = RedisQueueBackend>(
 }
 
 /**
- * Gives an id to a Worker by which the leader tells its locks from those of Workers without Bullpen's backend. BullMQ calls the factory as a
- * method of the Worker, before it gives it an id of its own.
+ * Gives an id to a Worker by which the leader tells its locks from those of Workers without Bullpen's backend. BullMQ calls the factory
+ * as a method of the Worker, before it gives it an id of its own.
  */
 function giveId(worker: unknown): void {
   if (worker instanceof Object) queueMicrotask(() => Object.assign(worker, { id: attachedWorkerId() }))

@@ -12,6 +12,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { Candidates } from '@bullpen/engine/internal'
 import type { QueueBaseOptions, RedisQueueBackend, WorkerOptions } from 'bullmq'
 import { ReplyError } from 'ioredis'
+import type { ReplyClock } from '../clock/reply-clock.ts'
 import { isRefusedForNow } from '../redis/outages/error-replies.ts'
 import { isCluster } from '../redis/redis-client.ts'
 import { scriptCall } from '../redis/script-calls.ts'
@@ -52,6 +53,8 @@ export interface Owner {
 export interface MoveBatchOptions {
   readonly owner: Owner
   readonly now: () => number
+  /** See `MovesOptions` (./moves.ts). */
+  readonly learn: ReplyClock['learn'] | undefined
   readonly commands: Commander | undefined
   readonly candidates: Candidates | undefined
 }
@@ -65,16 +68,21 @@ interface Call extends Move {
 
 /** Returns a function that makes a move. A Worker that is closing starts nothing. */
 export function gatherMoves(backend: RedisQueueBackend, options: MoveBatchOptions): (move: Move) => Promise<Moved> {
-  const { owner, now } = options
+  const { owner, now, learn } = options
   const send = senderOf(backend, options.commands)
 
   const sendOnce = async (calls: readonly Call[]) => {
-    const at = now()
+    const sentAt = performance.now()
+    const time = learn === undefined ? now() : ''
     const args = startOptions(options, calls)
     for (const { token, starts, end, args: ofEnd } of calls) {
       args.push(token, starts && !owner.closing ? '1' : '', end?.id ?? '', ...ofEnd)
     }
-    return { at, replies: await send(at, calls.length, args) }
+    const replies = await send(time, calls.length, args)
+    if (time !== '') return { at: time, replies }
+    const at = Number(replies[calls.length]?.[0])
+    learn?.(at, sentAt)
+    return { at, replies }
   }
 
   const enter = createBatcher<Call>(async (calls) => {
@@ -138,7 +146,7 @@ function sizeOf(args: readonly Value[]): number {
 }
 
 /** Sends the script with these moves, which begin with the options of the starts. */
-type Send = (time: number, count: number, more: readonly Value[]) => Promise<readonly MoveReply[]>
+type Send = (time: Value, count: number, more: readonly Value[]) => Promise<readonly MoveReply[]>
 
 /** How many arguments of the script have names, and how many of these are the options of the starts. */
 const NAMED = endAndStartScript.args.length

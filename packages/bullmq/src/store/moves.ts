@@ -2,6 +2,7 @@
 import type { FinalStatus } from '@bullpen/contract'
 import type { Candidates, Retention } from '@bullpen/engine/internal'
 import { type IQueueBackend, type KeepJobs, type RedisQueueBackend, raw2NextJobData } from 'bullmq'
+import type { ReplyClock } from '../clock/reply-clock.ts'
 import { encodeKind, kindOfReason } from '../internals/status/stored-kind.ts'
 import type { Commander } from '../scripts/script.ts'
 import { type PendingEnds, type ScriptEnd, settle, settleByError, takeEnd, type Value } from './attempt-end.ts'
@@ -10,6 +11,8 @@ import { gatherMoves, type Moved, type Owner, type StartReply } from './move-bat
 export interface MovesOptions {
   /** Returns the time in ms since 1970, by the clock that all of the queue's processes share. */
   readonly now: () => number
+  /** If it is given, the script reads Redis's clock, and the function learns from its replies. Otherwise, the script is given `now`. */
+  readonly learn: ReplyClock['learn'] | undefined
   /** Translates a time that BullMQ compares with the machine's clock. */
   readonly toMachine: (time: number) => number
   /** How long ended tasks are kept. */
@@ -37,15 +40,20 @@ type MoveMethods = Pick<
 >
 
 export function moveMethods(backend: RedisQueueBackend, options: MovesOptions): MoveMethods {
-  const { now, toMachine, retention, commands, candidates, pending, prepare } = options
+  const { now, learn, toMachine, retention, commands, candidates, pending, prepare } = options
   const { queue: owner } = backend as unknown as { readonly queue: Owner }
-  const make = gatherMoves(backend, { owner, now, commands, candidates })
+  const make = gatherMoves(backend, { owner, now, learn, commands, candidates })
+  // If the script reads Redis's clock, the jobs of the Worker show their times by the machine's, with which BullMQ compares them: it
+  // renews a lock when enough time has passed since `processedOn`.
+  const shown = learn === undefined ? (time: number): number => time : toMachine
   let ends = 0
 
   const started = (start: StartReply | 0): unknown[] => {
     if (start === 0) return []
     if (start[3] > 0) start[3] = toMachine(start[3])
-    return raw2NextJobData(start)
+    const next = raw2NextJobData(start)
+    if (next[0] !== null) next[0].processedOn = shown(next[0].processedOn)
+    return next
   }
 
   const fetchJob = async (token: string): Promise<unknown[]> => {
@@ -102,7 +110,7 @@ export function moveMethods(backend: RedisQueueBackend, options: MovesOptions): 
       const value = JSON.stringify(returnValue) ?? 'null'
       const sent: ScriptEnd = { id, verdict: 'completed', value, end, more, fields: undefined }
       const { result, at } = await move('moveToFinished', token, fetches, sent)
-      return { result, finishedOn: at }
+      return { result, finishedOn: shown(at) }
     },
 
     async moveToFailed(job, failedReason = 'null', removeOnFail, token, fetches, fields) {
@@ -115,7 +123,7 @@ export function moveMethods(backend: RedisQueueBackend, options: MovesOptions): 
       if (verdict === 'dead') more.push('fingerprint', encodeKind(end?.kind ?? kindOfReason(failedReason)))
       const sent: ScriptEnd = { id, verdict, value: failedReason, end, more, fields }
       const { result, at } = await move('moveToFinished', token, fetches, sent)
-      return { result, finishedOn: at }
+      return { result, finishedOn: shown(at) }
     },
 
     async moveToDelayed(id, _, value, token = '0', { skipAttempt, fieldsToUpdate: fields, fetchNext = false } = {}) {

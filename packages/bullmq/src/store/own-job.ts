@@ -35,7 +35,9 @@ export function ownJobArguments(base: string, { job, jobId, parentKeyOpts = {} }
   }
   add('siblings', parentKeyOpts.parentDependenciesKey)
   const more = [`${fields.length / 2}`, ...fields]
-  return [base, jobId ?? '', job.name, job.data, storedOptions(job.opts), `${job.timestamp}`, ...more]
+  // BullMQ has the time from the machine's clock, unless it is an option of the job.
+  const createdAt = job.opts.timestamp ? `${job.timestamp}` : ''
+  return [base, jobId ?? '', job.name, job.data, storedOptions(job.opts), createdAt, ...more]
 }
 
 /** Returns the options as BullMQ stores them, which has shorter names for some of them. */

@@ -7,8 +7,8 @@ import { recoverScript } from './scripts.ts'
 interface Check {
   /** The prefix of the queue's keys. */
   readonly base: string
-  /** Returns the time in ms since 1970. */
-  readonly now: () => number
+  /** Returns the time in ms since 1970. By default, the script reads Redis's clock. */
+  readonly now?: () => number
   /** How often a task may lose its worker. After one more loss, the next worker fails the task. */
   readonly maxLosses: number
   /** The leader's fencing number. If there is a newer leader, nothing is written. A Worker has none. */
@@ -50,7 +50,7 @@ export async function recoverLostTasks(run: ScriptRunner, check: Check): Promise
   let position = START
   for (let checkMs = check.checkMs ?? ''; ; checkMs = '') {
     const sentAt = performance.now()
-    const args = { base, now: now(), maxLosses, fencing, checkMs, position }
+    const args = { base, now: now?.() ?? '', maxLosses, fencing, checkMs, position }
     const [next, expiresInMs, held, ...returned] = await run(recoverScript, { stalled: `${base}stalled` }, args)
     ids.push(...returned)
     for (let i = 0; i + 1 < held.length; i += 2) unattached.set(held[i] ?? '', held[i + 1] ?? '')

@@ -1548,6 +1548,11 @@ local function give_back(lane)
   return not needs and features or nil
 end
 `,
+  'given-time': `--- @include time
+local function given_time(given)
+  return given ~= '' and given or whole(millis())
+end
+`,
   group: `--- @include time
 local CODES = { c = 1, d = 2, x = 3, e = 4, r = 5 }
 local RELEASED_BY = { completed = '[se]', failed = '[fe]', cancelled = 'e' }
@@ -2827,7 +2832,8 @@ local function outbox_span(outbox)
   return { math.max(millis(), newest or 0), oldest }
 end
 `,
-  'own-adds': `--- @include own-job
+  'own-adds': `--- @include given-time
+--- @include own-job
 local OWN_FIELDS = 7
 local MISSING_PARENT = -5
 local created
@@ -2846,7 +2852,7 @@ local function read_own_job(at)
     name = ARGV[at + 2],
     data = ARGV[at + 3],
     options = ARGV[at + 4],
-    at = ARGV[at + 5],
+    at = given_time(ARGV[at + 5]),
   }
   local first = at + OWN_FIELDS
   local last = first + 2 * tonumber(ARGV[first - 1])
@@ -9203,7 +9209,10 @@ export const endAndStartScript = luaScript<
 local any = KEYS[1]
 local base, time, count, length = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 local lockMs, worker, ownMax, ownPerMs, candidates = ARGV[5], ARGV[6], ARGV[7], ARGV[8], ARGV[9]
-local now, is_repeat = tonumber(time), #ARGV > tonumber(length)
+--- @include given-time
+local reads_clock, is_repeat = time == '', #ARGV > tonumber(length)
+time = given_time(time)
+local now = tonumber(time)
 local features, has_ended, has_delayed, is_idle
 --- @include task-charge
 --- @include queue-meta
@@ -9262,6 +9271,9 @@ for n = 1, tonumber(count) do
   replies[n] = { code, start }
 end
 refund_ended()
+if reads_clock then
+  replies[#replies + 1] = { now, 0 }
+end
 return replies
 `,
 })
@@ -9507,11 +9519,12 @@ export const recoverScript = luaScript<
 local stalled = KEYS[1]
 local base, now, maxLosses, fencing, checkMs, position = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
 --- @include fence
---- @include time
+--- @include given-time
 --- @include lost-attempts
 local MARKS_AT_ONCE, MARKED_AT_ONCE = 500, 1000
 local RETURNED_AT_ONCE, MAX_PASSED = 50, 100000
 local active = base .. 'active'
+now = given_time(now)
 local function is_unattached(token)
   return token and #token > 33 and string.find(token, '^[%x-]+:%d+$') ~= nil
 end

@@ -180,6 +180,26 @@ describe('a Worker', () => {
     for (const job of both) await hasEnded(job, 'completed')
     expect(skipped).not.toHaveBeenCalled()
   })
+
+  it('renews the lock of a job once some time has passed since its `processedOn` by the machine’s clock', async () => {
+    const { queue, startWorker } = await plainBullmq()
+    const over = Promise.withResolvers<void>()
+    onTestFinished(() => over.resolve())
+    for (const jobId of ['now', 'in-an-hour']) await queue.add('x', {}, { jobId })
+    const started: unknown[] = []
+    const process = ({ id }: Job): Promise<void> => {
+      started.push(id)
+      return over.promise
+    }
+    const worker = startWorker(process, { concurrency: 2, lockDuration: 10_000, lockRenewTime: 10 })
+    worker.on('active', (job) => {
+      if (job.id === 'in-an-hour') job.processedOn = Date.now() + 3_600_000
+    })
+    const renewed = await new Promise((resolve) => {
+      worker.on('locksRenewed', ({ jobIds }) => started.length === 2 && resolve(jobIds))
+    })
+    expect(renewed).toEqual(['now'])
+  })
 })
 
 describe('a failed attempt', () => {

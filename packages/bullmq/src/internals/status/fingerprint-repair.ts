@@ -1,5 +1,5 @@
-// Repairs the index of fingerprints after a BullMQ Queue or Worker without Bullpen's backend has used the queue. The repair also indexes the
-// tasks that died before Bullpen had this index.
+// Repairs the index of fingerprints after a BullMQ Queue or Worker without Bullpen's backend has used the queue. The repair also indexes
+// the tasks that died before Bullpen had this index.
 import type { QueueKeys } from '../../keys.ts'
 import { pauseAfterPage } from '../../scripts/pause-after-page.ts'
 import { type Commander, runScript } from '../../scripts/script.ts'

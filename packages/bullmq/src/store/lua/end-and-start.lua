@@ -3,7 +3,7 @@
 --
 -- KEYS[1]  any         any key of the queue, by which a Redis Cluster finds the queue
 -- ARGV[1]  base        the prefix of the queue's keys
--- ARGV[2]  time        the time by the clock that all of the queue's processes share, in ms since 1970
+-- ARGV[2]  time        the time by the clock that all of the queue's processes share, in ms since 1970, or '' to read Redis's clock
 -- ARGV[3]  count       how many moves follow
 -- ARGV[4]  length      how many arguments the call has; if it may have been sent before, it has one more
 -- ARGV[5]  lockMs      how long the locks of the tasks that start last, in ms
@@ -23,12 +23,17 @@
 --   following starts are not made, and 'later' takes the place of their reply
 -- - or the message of an error, because of which the end, or a start without an end, has failed
 --
+-- and, if no time was given, one more reply, whose code is the time by Redis's clock
+--
 -- The moves are made one after the other, as if each of them had been sent alone. A move that fails does not keep the others from theirs.
 --- @type MoveReply from ../move-batch.ts
 local any = KEYS[1]
 local base, time, count, length = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 local lockMs, worker, ownMax, ownPerMs, candidates = ARGV[5], ARGV[6], ARGV[7], ARGV[8], ARGV[9]
-local now, is_repeat = tonumber(time), #ARGV > tonumber(length)
+--- @include given-time
+local reads_clock, is_repeat = time == '', #ARGV > tonumber(length)
+time = given_time(time)
+local now = tonumber(time)
 
 -- What a move so far leaves for its rest: the queue's features (queue-features.lua), whether tasks have ended or been delayed, and whether
 -- its start has found that nothing waits.
@@ -98,4 +103,7 @@ for n = 1, tonumber(count) do
   replies[n] = { code, start }
 end
 refund_ended()
+if reads_clock then
+  replies[#replies + 1] = { now, 0 }
+end
 return replies

@@ -8,7 +8,7 @@
 --
 -- KEYS[1]  stalled    the marks
 -- ARGV[1]  base       the prefix of the queue's keys
--- ARGV[2]  now        the time, in ms since 1970
+-- ARGV[2]  now        the time, in ms since 1970, or '' to read Redis's clock
 -- ARGV[3]  maxLosses  how often a task may lose its worker
 -- ARGV[4]  fencing    the leader's fencing number, or '' if a Worker checks
 -- ARGV[5]  checkMs    for how long no other Worker checks; '' for the leader, and for all but the first run of a Worker's check
@@ -22,7 +22,7 @@
 local stalled = KEYS[1]
 local base, now, maxLosses, fencing, checkMs, position = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
 --- @include fence
---- @include time
+--- @include given-time
 --- @include lost-attempts
 
 -- How many marks one run looks at, and how many tasks it marks. Each takes Redis about 0.3 ms.
@@ -31,6 +31,7 @@ local MARKS_AT_ONCE, MARKED_AT_ONCE = 500, 1000
 local RETURNED_AT_ONCE, MAX_PASSED = 50, 100000
 
 local active = base .. 'active'
+now = given_time(now)
 
 -- BullMQ's Worker makes the token of a lock from its id, a UUID, and a number. Attached Workers have other ids (attached-worker-id.ts), and a
 -- token that a team has chosen itself says nothing.

@@ -2,12 +2,14 @@
 -- `addParentJob`.
 --
 -- The arguments of a job are the prefix of its queue's keys, its id or '' to get the next number, its name, its data, its options, when it
--- was created, and how many further fields it has, each of which is a name and a value (own-job.lua). Most jobs have none of these fields.
+-- was created ('' for now), and how many further fields it has, each of which is a name and a value (own-job.lua). Most jobs have none of
+-- these fields.
 --
 -- read_own_job(at)       returns the job whose arguments begin at this position, and the position after its last one
 -- add_job(job, is_flow)  adds a job, and returns its id, or that of the job because of which it is not added, or BullMQ's code: -5 if its
 --                        parent does not exist, and -7 if the job exists and is the child of another parent
 -- end_flow()             must be called after the jobs of a flow (existing-job.lua)
+--- @include given-time
 --- @include own-job
 
 local OWN_FIELDS = 7
@@ -32,7 +34,7 @@ local function read_own_job(at)
     name = ARGV[at + 2],
     data = ARGV[at + 3],
     options = ARGV[at + 4],
-    at = ARGV[at + 5],
+    at = given_time(ARGV[at + 5]),
   }
   local first = at + OWN_FIELDS
   local last = first + 2 * tonumber(ARGV[first - 1])
