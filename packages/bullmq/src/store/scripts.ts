@@ -4528,12 +4528,14 @@ end
 --- @include rare-functions
 local MAX_DROPPED = 1000
 local dropped = 0
+local found_nothing
 local function has_turns()
   return redis.call('EXISTS', base .. 'turn-state', base .. 'key-limits', base .. 'capacities') > 0
 end
 local function take_next()
   if candidates ~= '' then
-    return rare('candidates').start_candidate(candidates, time), false
+    local id = rare('candidates').start_candidate(candidates, time)
+    return id, not id
   end
   local active, found = base .. 'active', features
   local id, is_last, may_be_uncounted
@@ -4543,6 +4545,7 @@ local function take_next()
   else
     is_plain = true
     id = redis.call('RPOPLPUSH', base .. 'wait', active)
+    is_last = not id
   end
   if id then
     return id, is_last
@@ -4550,27 +4553,33 @@ local function take_next()
   id = redis.call('ZPOPMIN', base .. 'prioritized')[1]
   if not id then
     redis.call('DEL', base .. 'pc')
-    return nil
+    return nil, is_last
   end
   redis.call('LPUSH', active, id)
   if may_be_uncounted then
     rare('turns').limited().hold_places(id)
   end
-  return id, is_last
+  return id, false
 end
 local function start_task(token)
+  if found_nothing then
+    return found_nothing
+  end
   local meta = queue_meta()
   local max = tonumber(meta[3] or ownMax)
   promote_due()
   local left = max and rare('rate').limited_ms(max) or 0
   if left > 0 or not is_open() then
-    return { 0, 0, left, 0 }
+    found_nothing = { 0, 0, left, 0 }
+    return found_nothing
   end
   local id, is_last = take_next()
   if not id then
     local starts_at = rare('idle').next_due(base)
     is_idle = not starts_at
-    return { 0, 0, 0, starts_at or 0 }
+    local reply = { 0, 0, 0, starts_at or 0 }
+    found_nothing = is_last and (starts_at or math.huge) > now and reply or nil
+    return reply
   end
   local job = base .. id
   local fields = redis.call('HGETALL', job)
@@ -4795,7 +4804,7 @@ local function start_next(features, now)
     id = redis.call('RPOPLPUSH', wait, base .. 'active')
     local lane = id and obstacles.is_counted and redis.call('HGET', base .. id, 'lane')
     if not lane then
-      return id, false, not id and obstacles.is_counted
+      return id, not id and remaining and remaining ~= 3, not id and obstacles.is_counted
     end
     limited().return_stray(id, lane, is_turn_of_others)
   end
@@ -9250,6 +9259,7 @@ for n = 1, tonumber(count) do
   features, has_ended, has_delayed, is_idle = nil, false, false, false
   at = at + 3
   if id ~= '' then
+    found_nothing = nil
     local ending
     ending, at = read_end(id, token, at)
     is_whole, code, is_done = pcall(end_attempt, ending)

@@ -81,6 +81,7 @@ for n = 1, tonumber(count) do
   features, has_ended, has_delayed, is_idle = nil, false, false, false
   at = at + 3
   if id ~= '' then
+    found_nothing = nil
     local ending
     ending, at = read_end(id, token, at)
     is_whole, code, is_done = pcall(end_attempt, ending)

@@ -19,9 +19,9 @@
 -- marker, so that a worker fetches again.
 --
 -- start_next(features, now)  makes the next task active, and returns its id, or nil if none may start from a lane or from `wait`; whether
---                            no further task may start until one ends, so that no worker has to wake; and whether a task of `prioritized`
---                            that starts instead has to be counted (held-places.lua). `features` are those that give_back has returned in
---                            the same script, or nil. `now` is in ms since 1970
+--                            no further one may start from there until a task ends, so that no worker has to wake; and whether a task of
+--                            `prioritized` that starts instead has to be counted (held-places.lua). `features` are those that give_back
+--                            has returned in the same script, or nil. `now` is in ms since 1970
 --
 -- The caller has checked that the queue is not paused, throttled or at its limits, and has moved the tasks that are due to where they wait.
 -- A task that another tool has deleted is dropped. If another tool has put a task with a lane into `wait`, and the queue limits anything,
@@ -126,7 +126,7 @@ local function start_next(features, now)
     id = redis.call('RPOPLPUSH', wait, base .. 'active')
     local lane = id and obstacles.is_counted and redis.call('HGET', base .. id, 'lane')
     if not lane then
-      return id, false, not id and obstacles.is_counted
+      return id, not id and remaining and remaining ~= 3, not id and obstacles.is_counted
     end
     limited().return_stray(id, lane, is_turn_of_others)
   end

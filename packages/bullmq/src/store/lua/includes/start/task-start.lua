@@ -2,7 +2,8 @@
 --
 -- start_task(token)  starts a task, whose lock gets this token ('0' if it gets no lock). Returns what BullMQ's fetch returns: the fields of
 --                    the task's hash and its id, or 0 and 0; for how many ms a rate limit holds up the queue, or 0; and, if nothing starts,
---                    when the next task is due, or 0. An id without a task is dropped
+--                    when the next task is due, or 0. An id without a task is dropped. Once a start has found nothing, the next ones reply
+--                    the same without a search, until `found_nothing` is cleared because an attempt ends
 --
 -- `lockMs`, `worker`, `ownMax`, `ownPerMs` and `candidates` are arguments of the script (end-and-start.lua).
 --
@@ -14,15 +15,17 @@
 -- How many ids without a task one script drops. A worker then fetches again.
 local MAX_DROPPED = 1000
 local dropped = 0
+local found_nothing
 
 local function has_turns()
   return redis.call('EXISTS', base .. 'turn-state', base .. 'key-limits', base .. 'capacities') > 0
 end
 
--- Makes the next task active. Returns its id, and whether no further task may start until one ends.
+-- Makes the next task active. Returns its id or nil, and whether no further task may start until one ends.
 local function take_next()
   if candidates ~= '' then
-    return rare('candidates').start_candidate(candidates, time), false
+    local id = rare('candidates').start_candidate(candidates, time)
+    return id, not id
   end
   local active, found = base .. 'active', features
   local id, is_last, may_be_uncounted
@@ -32,6 +35,7 @@ local function take_next()
   else
     is_plain = true
     id = redis.call('RPOPLPUSH', base .. 'wait', active)
+    is_last = not id
   end
   if id then
     return id, is_last
@@ -39,28 +43,34 @@ local function take_next()
   id = redis.call('ZPOPMIN', base .. 'prioritized')[1]
   if not id then
     redis.call('DEL', base .. 'pc')
-    return nil
+    return nil, is_last
   end
   redis.call('LPUSH', active, id)
   if may_be_uncounted then
     rare('turns').limited().hold_places(id)
   end
-  return id, is_last
+  return id, false
 end
 
 local function start_task(token)
+  if found_nothing then
+    return found_nothing
+  end
   local meta = queue_meta()
   local max = tonumber(meta[3] or ownMax)
   promote_due()
   local left = max and rare('rate').limited_ms(max) or 0
   if left > 0 or not is_open() then
-    return { 0, 0, left, 0 }
+    found_nothing = { 0, 0, left, 0 }
+    return found_nothing
   end
   local id, is_last = take_next()
   if not id then
     local starts_at = rare('idle').next_due(base)
     is_idle = not starts_at
-    return { 0, 0, 0, starts_at or 0 }
+    local reply = { 0, 0, 0, starts_at or 0 }
+    found_nothing = is_last and (starts_at or math.huge) > now and reply or nil
+    return reply
   end
   local job = base .. id
   local fields = redis.call('HGETALL', job)
