@@ -33,6 +33,8 @@ const METHODS = {
     '_getNextJob',
     'moveToActive',
     'waitForJob',
+    'waitForRateLimit',
+    'retryIfFailed',
     'getBlockTimeout',
     'nextJobFromJobData',
     'processJob',
@@ -46,6 +48,7 @@ const METHODS = {
     'stalledChecker',
   ],
   QueueBase: ['createBackend'],
+  AsyncFifoQueue: ['add', 'fetch', 'numTotal', 'numQueued', 'resolvePromise', 'wait'],
   Job: ['moveToCompleted', 'moveToFailed', 'moveToDelayed', 'moveToWait', 'shouldRetryJob', 'updateStacktrace'],
 } as const satisfies Record<string, readonly string[]>
 

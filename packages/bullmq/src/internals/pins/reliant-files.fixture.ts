@@ -104,6 +104,7 @@ const BY_METHOD: Readonly<Record<string, readonly string[]>> = {
   'Worker.waitForJob': [BACKEND],
   'Worker.getBlockTimeout': [BACKEND],
   QueueBase: [BACKEND],
+  AsyncFifoQueue: [CONSUMER],
   Job: ['processor.ts', 'plain-processor.ts'],
   'Job.updateStacktrace': ['processor.ts', 'codec.ts'],
   createRedisBackend: [BACKEND],

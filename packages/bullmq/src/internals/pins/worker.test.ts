@@ -1,7 +1,15 @@
 // BullMQ's Worker: which of its methods can be overridden, and what follows for a job from what its processor does.
-
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { eventually } from '@bullpen/testkit'
-import { DelayedError, type Job, UnrecoverableError, WaitingError, Worker, type WorkerOptions } from 'bullmq'
+import {
+  type AsyncFifoQueue,
+  DelayedError,
+  type Job,
+  UnrecoverableError,
+  WaitingError,
+  Worker,
+  type WorkerOptions,
+} from 'bullmq'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { backendOf, plainBullmq, QUEUE } from './plain.fixture.ts'
 
@@ -49,6 +57,61 @@ describe('a Worker', () => {
     expect(worker.processed.mock.calls.flat()).toEqual(jobs.map(({ id }) => id))
     // The first job was fetched alone. The others came with the answers to the ends, of which the last one had none.
     expect(fetches.mock.results.length).toBeLessThan(3)
+  })
+
+  it('fetches with moveToActive, and processes what else arrives in the queue of its loop when that finds nothing', async () => {
+    const { queue, options, hasEnded, fetch, createWorker } = await plainBullmq()
+    const jobs = await queue.addBulk([1, 2].map((n) => ({ name: 'x', data: { n } })))
+    const other = createWorker(async () => {})
+    const [first, second] = [await fetch(other, 'a'), await fetch(other, 'b')]
+    const processed: unknown[] = []
+    const pending: number[] = []
+    class Adding extends Worker {
+      readonly #arriving = [Promise.resolve(first), Promise.resolve(second)]
+
+      protected override async moveToActive(...args: [token: string, name?: string]): Promise<Job> {
+        const loop: AsyncFifoQueue<Job> = this['mainLoopQueue']
+        const [next] = this.#arriving.splice(0, 1)
+        if (next === undefined) return super.moveToActive(...args)
+        loop.add(next)
+        await nextTurn()
+        pending.push(loop.numQueued(), loop.numTotal())
+        return undefined as unknown as Job
+      }
+    }
+    const worker = new Adding(QUEUE, async ({ id, token }) => void processed.push([id, token]), {
+      ...options,
+      autorun: false,
+      concurrency: 5,
+    })
+    onTestFinished(() => worker.close())
+    void worker.run()
+    for (const job of jobs) await hasEnded(job, 'completed')
+    expect(processed).toEqual([
+      [first.id, 'a'],
+      [second.id, 'b'],
+    ])
+    // The loop counts its own fetch too.
+    expect(pending.slice(0, 2)).toEqual([1, 2])
+  })
+
+  it('is waiting while it fetches because of a marker, and fetches without one if drained is false', async () => {
+    const { queue, options, hasEnded } = await plainBullmq()
+    const seen: boolean[] = []
+    class Seeing extends Worker {
+      protected override async moveToActive(...args: [token: string, name?: string]): Promise<Job> {
+        seen.push(this['waiting'] !== null)
+        const job = await super.moveToActive(...args)
+        if (seen.length === 1) this['drained'] = false
+        return job
+      }
+    }
+    const worker = new Seeing(QUEUE, async () => {}, { ...options, autorun: false })
+    onTestFinished(() => worker.close())
+    void worker.run()
+    await eventually(() => worker['waiting'] !== null)
+    await hasEnded(await queue.add('x', {}), 'completed')
+    expect(seen.slice(0, 3)).toEqual([false, false, true])
   })
 
   it('reports an error of the fetch loop by the rejection of run', async () => {

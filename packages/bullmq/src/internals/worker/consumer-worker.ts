@@ -1,6 +1,10 @@
-// BullMQ's Worker with two of its methods overridden. One reports a failure of the fetch loop. The other lets Bullpen's lock
-// renewer renew each job's lock from before the handler starts until Redis has confirmed the end of the attempt.
-import { type Job, Worker } from 'bullmq'
+// BullMQ's Worker with some of its methods overridden, for pools:
+//
+//   - A fetch asks for the tasks of several free slots at once, and a handler starts as soon as its task has arrived. BullMQ's loop fetches
+//     slot by slot, and starts no handler before all slots are filled or a fetch has found nothing. If Redis is far away, the first
+//     handlers would wait for many round trips, and the locks of their tasks might expire meanwhile.
+//   - Bullpen's lock renewer renews each job's lock from before the handler starts until Redis has confirmed the end of the attempt.
+import { type AsyncFifoQueue, type Job, Worker } from 'bullmq'
 import type { LockRenewer, RenewedLock } from '../../locks/lock-renewer.ts'
 import { renewLocks } from '../../locks/renewal.ts'
 import { type Commander, runnerOn } from '../../scripts/script.ts'
@@ -17,6 +21,24 @@ export interface JobLocks {
   readonly onLost: (job: Job, isByStall: boolean) => void
 }
 
+/**
+ * By how many tasks each fetch that finds one raises the number that is fetched at once. While all fetches find one, it is 1, 4, 16, 64 and
+ * so on, so that a burst fills the slots within a few round trips, and a lone task costs no command more.
+ */
+const MORE_FOR_EACH_FOUND = 3
+
+/** BullMQ's types do not say that a fetch may find nothing. */
+const NO_JOB = undefined as unknown as Job
+
+const ARRIVED = Symbol('a promise in the queue of the loop has settled')
+const arrived = (): typeof ARRIVED => ARRIVED
+
+/** Resolves when something arrives in the queue of BullMQ's loop. */
+function arrival(queue: AsyncFifoQueue<Job>): Promise<typeof ARRIVED> {
+  const next: Promise<unknown> = queue['wait']()
+  return next.then(arrived, arrived)
+}
+
 export class ConsumerWorker extends Worker {
   override readonly id = attachedWorkerId()
   /** Called when the fetch loop ends with an error. */
@@ -27,6 +49,11 @@ export class ConsumerWorker extends Worker {
   onRefusedStart: (job: Job) => void = () => {}
   /** The jobs whose end Redis has not confirmed yet. */
   readonly unconfirmed = new Map<Job, RenewedLock>()
+  /** How many tasks may be fetched at once. */
+  #ahead = 1
+  /** How many fetches are under way. */
+  #underWay = 0
+  #tokens = 0
 
   /** BullMQ also calls `run` itself, when a paused worker resumes after its last job has ended, and ignores the result. */
   override async run(): Promise<void> {
@@ -34,6 +61,43 @@ export class ConsumerWorker extends Worker {
       await super.run()
     } catch (error) {
       this.onFetchingFailed(error)
+    }
+  }
+
+  // BullMQ's loop calls this method while it has a free slot, and waits for the result. If that is nothing, the loop processes what else
+  // has arrived in its queue. Each promise in the queue takes a slot.
+  protected override async moveToActive(token: string, name?: string): Promise<Job> {
+    const queue: AsyncFifoQueue<Job> | null = this['mainLoopQueue']
+    if (queue === null) return super.moveToActive(token, name)
+    // A marker that has woken the loop is gone, so that a fetch must follow.
+    const isWoken = this['waiting'] !== null
+    if (!isWoken && queue.numQueued() > 0) return NO_JOB
+    const more = Math.min(this.#ahead - this.#underWay, this.concurrency - queue.numTotal())
+    const count = isWoken || this.#underWay === 0 ? Math.max(1, more) : more
+    if (count <= 0) {
+      await arrival(queue)
+      return NO_JOB
+    }
+    const first = this.#fetch(token, name)
+    for (let i = 1; i < count; i++) queue.add(this.#fetch(`${this.id}:ahead:${this.#tokens++}`, name))
+    const job = await Promise.race([first, arrival(queue)])
+    if (job !== ARRIVED) return job
+    queue.add(first)
+    return NO_JOB
+  }
+
+  async #fetch(token: string, name: string | undefined): Promise<Job> {
+    this.#underWay++
+    try {
+      const job = await super.moveToActive(token, name)
+      this.#ahead = job === NO_JOB ? 1 : this.#ahead + MORE_FOR_EACH_FOUND
+      return job
+    } catch (error) {
+      this.#ahead = 1
+      this.emit('error', error as Error)
+      return NO_JOB
+    } finally {
+      this.#underWay--
     }
   }
 
