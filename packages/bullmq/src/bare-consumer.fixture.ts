@@ -18,6 +18,8 @@ export function bareConsumer(options: BareConsumerOptions, runTask = noTask, hos
     { queue: 'rig', concurrency: 1, retention: { completed: { ageMs: 60_000 } }, log: silent, ...options },
     runTask,
     {
+      fetchingFailed: () => {},
+      fetchingResumed: () => {},
       lockLost: () => {},
       settled: () => {},
       released: () => {},

@@ -42,6 +42,7 @@ import type { SkewMonitor } from './clock/clock-skew.ts'
 import { workerConnection } from './connection.ts'
 import { createEventBuffer } from './events/event-buffer.ts'
 import { eventSender } from './events/event-sender.ts'
+import { createFetchHealth, type FetchHealth } from './fetch-health.ts'
 import { createFetchedJobs } from './fetched-jobs.ts'
 import { backoffStrategy } from './internals/worker/backoff-strategy.ts'
 import { ConsumerWorker } from './internals/worker/consumer-worker.ts'
@@ -148,6 +149,7 @@ interface Connection {
 /** What an open consumer owns in addition to its connection. */
 interface Connected {
   readonly worker: ConsumerWorker
+  readonly health: FetchHealth
   readonly cancels: CancelSubscriber
   readonly rules: RuleCache
   readonly renewer: LockRenewer
@@ -179,6 +181,10 @@ export function openConsumer(options: ConsumerOptions, runTask: RunTask, slots: 
 
   const openConnection = (): Connection => {
     const redis = workerConnection(redisUrl, log, options.watch)
+    redis.on('close', () => {
+      if (state === 'running') connected?.health.lost()
+    })
+    redis.on('ready', () => connected?.health.works())
     const { retention, eventsAgeMs, registerEveryMs } = options
     // The leader removes older tasks and events. The consumer that opens last decides the retention.
     const schema = createSchemaGuard(redis, namespace, catalogueQueues, [{ name: queue, retention, eventsAgeMs }])
@@ -223,7 +229,7 @@ export function openConsumer(options: ConsumerOptions, runTask: RunTask, slots: 
       moveTo('running')
       const { promise, resolve, reject } = Promise.withResolvers<void>()
       stopRunning = resolve
-      connected.worker.onFetchingFailed = (err) => {
+      connected.worker.onLoopFailed = (err) => {
         if (state === 'running') moveTo('open')
         log.error({ err, queue }, 'fetching failed; the pool will restart the consumer')
         reject(err)
@@ -251,7 +257,9 @@ export function openConsumer(options: ConsumerOptions, runTask: RunTask, slots: 
       moveTo('stopping')
       stopRunning()
       options.candidates?.stop()
-      await connected?.worker.close()
+      const closing = connected?.worker.close()
+      connected?.health.stop()
+      await closing
     },
 
     unconfirmed: () =>
@@ -294,6 +302,7 @@ function connect(
     log,
   })
 
+  const health = createFetchHealth(slots, { queue, log })
   const settled: ConsumerHost['settled'] = (result, refusal) => slots.settled(result, refusal)
   const events = createEventBuffer({ send: eventSender(redis, keys), now: clock.now })
   const { onFollowed } = options
@@ -328,8 +337,10 @@ function connect(
     commands: redis,
     candidates,
     onWoken: rules.prepare,
+    onWaitFailed: () => worker.fetchAtOnce(),
   })
   const worker = new ConsumerWorker(queue, processor, workerOptions, backend)
+  worker.health = health
   const logError = throttledLog((err: Error, suppressed) => log.error({ err, queue, suppressed }, 'queue error'))
   worker.on('error', (err) => {
     // The outage reporter logs connection errors.
@@ -355,7 +366,7 @@ function connect(
     })
   }
   worker.locks = { renewer, redis, base, lockMs: locks.lockMs, now: clock.now, onLost }
-  return { worker, cancels, rules, renewer }
+  return { worker, health, cancels, rules, renewer }
 }
 
 async function processCandidate<T>(candidates: Candidates, { id = '' }: Job, run: () => Promise<T>): Promise<T> {

@@ -31,6 +31,8 @@ export interface BackendOptions {
   readonly candidates?: Candidates | undefined
   /** Called when a Worker that was waiting is about to fetch a task, before it sends anything. */
   readonly onWoken?: (() => void) | undefined
+  /** Called when the wait for a marker has failed. BullMQ reports the error, and waits again after a short pause. */
+  readonly onWaitFailed?: (() => void) | undefined
   /** Stores the limits of a catalogue in the queue. */
   readonly limitsStorer?: LimitsStorer | undefined
 }
@@ -88,7 +90,7 @@ export function backendFactory(options: BackendOptions): BackendFactory<BullpenB
 
 /** Makes a new backend of BullMQ's, which nothing else has yet, one that runs Bullpen's scripts. */
 export function withScripts(made: RedisQueueBackend, options: BackendOptions): BullpenBackend {
-  const { now: given, retention = NO_LIMITS, commands, candidates, onWoken, limitsStorer } = options
+  const { now: given, retention = NO_LIMITS, commands, candidates, onWoken, onWaitFailed, limitsStorer } = options
   const run: ScriptRunner = async (script, keys, args, more) =>
     runScriptOnClient(await made.connection.client, script, keys, args, more)
   // If the connection fails, BullMQ reports the error.
@@ -152,7 +154,10 @@ export function withScripts(made: RedisQueueBackend, options: BackendOptions): B
         onWoken?.()
         return goesOn ? null : { member: '', score: Number.POSITIVE_INFINITY }
       }
-      const marker = await waitInBlocks(seconds)
+      const marker = await waitInBlocks(seconds).catch((error: unknown) => {
+        onWaitFailed?.()
+        throw error
+      })
       // A shorter wait ends when a delayed task is due.
       if (marker !== null || seconds < IDLE_WAIT_SECONDS) onWoken?.()
       return marker && { ...marker, score: toMachine(marker.score) }

@@ -10,7 +10,7 @@ const TERMINATING = [
 
 /**
  * A slot is NEW until the consumer starts fetching. Then it is WORKING while it has a task, and IDLE otherwise. An idle slot is
- * in RECOVER_ERR after fetching has failed, until fetching restarts. In the TERMINATING states, the slot does not take any more
+ * in RECOVER_ERR after fetching has failed, until it works again. In the TERMINATING states, the slot does not take any more
  * tasks, and it becomes TERMINATED when its current task has ended.
  */
 export const SLOT_TRANSITIONS = {

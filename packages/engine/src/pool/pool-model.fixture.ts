@@ -309,8 +309,9 @@ export class PoolModel {
     const { slot } = task
     slot.task = undefined
     if (slot.state === 'WORKING') {
-      slot.state = 'IDLE'
-      this.#idle.push(slot)
+      const isUp = 'upSince' in this.#consumer
+      slot.state = isUp ? 'IDLE' : 'RECOVER_ERR'
+      if (isUp) this.#idle.push(slot)
     } else slot.state = 'TERMINATED'
     this.#drainOn()
   }

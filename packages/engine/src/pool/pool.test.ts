@@ -676,7 +676,7 @@ describe('a consumer that fails', () => {
     expect(consumer.runs).toBe(1)
     await clock.advance(1)
     expect([consumer.opens, consumer.runs, states()]).toEqual([2, 2, ['IDLE', 'IDLE']])
-    expect(named('slots.restarted')).toEqual([{ event: 'slots.restarted', queue: 'test', slots: 1, afterMs: 500 }])
+    expect(named('slots.restarted')).toEqual([{ event: 'slots.restarted', queue: 'test', slots: 2, afterMs: 500 }])
   })
 
   it('repeatedly is restarted after growing delays of up to 30 s, which start over after a long healthy run', async () => {

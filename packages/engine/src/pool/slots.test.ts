@@ -3,11 +3,11 @@ import { GRACE_MS, stage, TIMEOUT_MS } from './pool.fixture.ts'
 import { Slots } from './slots.ts'
 
 function slotsOf(size: number) {
-  const { host, taken, calls, clock } = stage()
+  const { host, taken, calls, clock, named } = stage()
   const onCapacityChange = vi.fn()
   const slots = new Slots(size, { ...host, queue: 'test' }, onCapacityChange)
   const states = () => slots.status().map(({ state }) => state)
-  return { slots, taken, calls, clock, onCapacityChange, states }
+  return { slots, taken, calls, clock, named, onCapacityChange, states }
 }
 
 /** Slots of which one runs a task. */
@@ -157,10 +157,24 @@ describe('slots whose consumer failed', () => {
     expect(slots.take(taken('test.long'))).toBeUndefined()
     expect(slots.size).toBe(2)
     slots.release(slot)
-    expect(slots.fetchingBegan()).toBe(1)
+    expect(states()).toEqual(['RECOVER_ERR', 'RECOVER_ERR'])
+    expect(slots.fetchingBegan()).toBe(2)
     expect(states()).toEqual(['IDLE', 'IDLE'])
     expect([slots.take(taken('test.long')), slots.take(taken('test.long'))]).not.toContain(undefined)
     expect(slots.take(taken('test.long'))).toBeUndefined()
+  })
+
+  it('are reported as restarted once when fetching resumes, but not if none was idle', () => {
+    const { slots, slot, states, named } = working(1)
+    slots.fetchingFailed()
+    slots.fetchingResumed(7)
+    expect(named('slots.restarted')).toEqual([])
+    slots.release(slot)
+    slots.fetchingFailed()
+    slots.fetchingFailed()
+    slots.fetchingResumed(7)
+    expect(states()).toEqual(['IDLE'])
+    expect(named('slots.restarted')).toEqual([{ event: 'slots.restarted', queue: 'test', slots: 1, afterMs: 7 }])
   })
 })
 

@@ -112,6 +112,11 @@ export class Slots implements ConsumerHost {
     for (const slot of this.#idle.splice(0)) slot.moveTo('RECOVER_ERR')
   }
 
+  fetchingResumed(afterMs: number): void {
+    const slots = this.fetchingBegan()
+    if (slots > 0) this.#host.sink({ event: 'slots.restarted', queue: this.#host.queue, slots, afterMs })
+  }
+
   /** Assigns the task to an idle slot and returns the slot, or undefined if no slot is idle. */
   take(task: FetchedTask): Slot | undefined {
     const slot = this.#idle.pop()
@@ -125,6 +130,7 @@ export class Slots implements ConsumerHost {
     slot.release()
     this.#busy--
     if (slot.state === 'IDLE') this.#idle.push(slot)
+    if (!this.#isFetching) this.fetchingFailed()
     this.#resolveQuiet()
     if (this.#busy > 0) return
     for (const resolve of this.#whenIdle) resolve()

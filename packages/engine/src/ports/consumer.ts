@@ -99,6 +99,13 @@ export type TaskDeath = Extract<TaskEvent, { event: 'task.dead' }>['reason']
 /** The methods of a pool that its consumer may call. */
 export interface ConsumerHost {
   /**
+   * Reports that a fetch has failed, or that the connection is lost. The consumer fetches again by itself, and calls `fetchingResumed` once
+   * that works. Idempotent.
+   */
+  fetchingFailed(): void
+  /** Reports that fetching works again, `afterMs` after it had failed. */
+  fetchingResumed(afterMs: number): void
+  /**
    * Reports that the task's lock has been lost, and that another worker may hold the lock now. `fencingToken` identifies the
    * attempt that lost the lock, since this pool may already be running the next attempt. Defaults to whichever attempt is
    * currently running.

@@ -3,8 +3,10 @@
 //   - A fetch asks for the tasks of several free slots at once, and a handler starts as soon as its task has arrived. BullMQ's loop fetches
 //     slot by slot, and starts no handler before all slots are filled or a fetch has found nothing. If Redis is far away, the first
 //     handlers would wait for many round trips, and the locks of their tasks might expire meanwhile.
+//   - A fetch that has failed is reported, and repeated after a pause. BullMQ's loop would repeat it at once.
 //   - Bullpen's lock renewer renews each job's lock from before the handler starts until Redis has confirmed the end of the attempt.
 import { type AsyncFifoQueue, type Job, Worker } from 'bullmq'
+import type { FetchHealth } from '../../fetch-health.ts'
 import type { LockRenewer, RenewedLock } from '../../locks/lock-renewer.ts'
 import { renewLocks } from '../../locks/renewal.ts'
 import { type Commander, runnerOn } from '../../scripts/script.ts'
@@ -42,7 +44,9 @@ function arrival(queue: AsyncFifoQueue<Job>): Promise<typeof ARRIVED> {
 export class ConsumerWorker extends Worker {
   override readonly id = attachedWorkerId()
   /** Called when the fetch loop ends with an error. */
-  onFetchingFailed: (error: unknown) => void = () => {}
+  onLoopFailed: (error: unknown) => void = () => {}
+  /** Learns whether fetches fail. */
+  health: FetchHealth | undefined
   /** Must be set before `run`. BullMQ's constructor does not fetch any jobs. */
   locks: JobLocks | undefined
   /** Called before BullMQ fails a job without calling the processor. */
@@ -51,7 +55,7 @@ export class ConsumerWorker extends Worker {
   readonly unconfirmed = new Map<Job, RenewedLock>()
   /** How many tasks may be fetched at once. */
   #ahead = 1
-  /** How many fetches are under way. */
+  /** How many fetches are under way, including those that pause because they have failed. */
   #underWay = 0
   #tokens = 0
 
@@ -60,7 +64,7 @@ export class ConsumerWorker extends Worker {
     try {
       await super.run()
     } catch (error) {
-      this.onFetchingFailed(error)
+      this.onLoopFailed(error)
     }
   }
 
@@ -86,24 +90,40 @@ export class ConsumerWorker extends Worker {
     return NO_JOB
   }
 
+  /** Lets the next fetch follow at once, without a wait for a marker. */
+  fetchAtOnce(): void {
+    this['drained'] = false
+  }
+
   async #fetch(token: string, name: string | undefined): Promise<Job> {
     this.#underWay++
     try {
       const job = await super.moveToActive(token, name)
       this.#ahead = job === NO_JOB ? 1 : this.#ahead + MORE_FOR_EACH_FOUND
+      this.health?.works()
       return job
     } catch (error) {
-      this.#ahead = 1
-      this.emit('error', error as Error)
+      await this.#failed(error)
       return NO_JOB
     } finally {
       this.#underWay--
     }
   }
 
+  /** Resolves when the next fetch may follow. */
+  async #failed(error: unknown): Promise<void> {
+    if (this.closing) return
+    this.#ahead = 1
+    // A marker that woke the loop is gone.
+    this.fetchAtOnce()
+    await this.health?.failed(error)
+  }
+
   // BullMQ renews a job's lock only while the processor runs. Here the lock is renewed until the job's end is confirmed, because
   // another handler may block the event loop between the handler's end and the command that reports it.
   override async processJob(job: Job, token: string, fetchNext?: () => boolean): ReturnType<Worker['processJob']> {
+    // The end of another attempt may have fetched the job.
+    this.health?.works()
     if (this.locks === undefined) return super.processJob(job, token, fetchNext)
     const { renewer, redis, base, lockMs, now, onLost } = this.locks
     const id = job.id ?? ''
