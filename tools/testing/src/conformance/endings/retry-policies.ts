@@ -121,16 +121,16 @@ export function retryPolicies(open: OpenBackend): void {
     })
     const ids = await Promise.all([enqueue(1), enqueue(1), enqueue(1), enqueue(1)])
     await pool.start()
-    const held = await eventually(async () => {
+    const { held, records } = await eventually(async () => {
       const records = await Promise.all(ids.map(find))
       const running = records.filter(({ status }) => status === 'active')
-      const retrying = records.filter(({ status }) => status === 'retrying')
+      const held = records.filter(({ status }) => status === 'retrying')
       const inSlots = pool.slots().filter(({ task }) => task !== undefined)
-      return running.length === 1 && inSlots.length === 1 && retrying.length === 3 && retrying
+      return running.length === 1 && inSlots.length === 1 && held.length === 3 && { held, records }
     })
-    // Their slots begin 100 s after one another.
+    // Their slots begin 100 s after one another, counted from the end of the first attempt, whose task runs again.
     const slots = held.map(({ dueAt = 0 }) => dueAt).toSorted((a, b) => a - b)
-    const [first = 0] = held.map(({ attempts }) => attempts[0]?.endedAt ?? 0).toSorted((a, b) => a - b)
+    const [first = 0] = records.map(({ attempts }) => attempts[0]?.endedAt ?? 0).toSorted((a, b) => a - b)
     for (const [i, slot] of slots.entries()) expect(slot - first).toBeGreaterThanOrEqual(100_000 * (i + 1) - 5)
     expect(held.map(({ attemptsMade }) => attemptsMade)).toEqual([1, 1, 1])
     expect(await broker.heldRetries(QUEUE, ['retries.try', 'retries.other'])).toEqual([3, 0])
