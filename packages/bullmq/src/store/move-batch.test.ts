@@ -5,6 +5,7 @@ import { eventually, faultProxy } from '@bullpen/testkit'
 import { type Job, Queue, Worker } from 'bullmq'
 import { Redis } from 'ioredis'
 import { expect, inject, it, onTestFinished, vi } from 'vitest'
+import { encodeKind } from '../internals/status/stored-kind.ts'
 import { prefixOf, queueKeys } from '../keys.ts'
 import { backendFactory } from './backend.ts'
 import { completed, idOf, newOne, queueOfMoves } from './move-batch.fixture.ts'
@@ -158,6 +159,26 @@ it('a batch that is sent twice changes nothing the second time, and replies with
   expect(await moves(Date.now(), ends)).toEqual(ids.map(() => [0, 0]))
   expect(await state()).toEqual(before)
 })
+
+it.each([{ kept: [] }, { kept: ['keepCount', '0'] }])(
+  'an end without a record is recognised by the start that follows it ($kept)',
+  async ({ kept }) => {
+    const { add, start, moves, state } = queueOfMoves()
+    await add([newOne(), newOne()])
+    const [id = ''] = await start('a')
+    // As BullMQ itself fails a task, for example because Redis has refused its completion.
+    const kind = encodeKind({ fingerprint: 'f', state: 'DONE_ERROR', code: 'no', message: 'no' })
+    const more = [...kept, 'maxAttempts', 1, 'fingerprint', kind]
+    const end = { id, verdict: 'dead', value: 'no', end: undefined, fields: undefined, more } as const
+    const batch = [{ token: 'a', starts: true, end }]
+    const first = await moves(Date.now(), batch)
+    expect(first.map(idOf)).toEqual([expect.any(String)])
+    const before = await state()
+    const second = await moves(Date.now(), batch, { isRepeat: true })
+    expect(second.map(withFields)).toEqual(first.map(withFields))
+    expect(await state()).toEqual(before)
+  },
+)
 
 it('a batch that is marked, but has not been run before, does the same as without the mark', async () => {
   const { add, start, moves, redis, keys } = queueOfMoves()

@@ -154,7 +154,7 @@ local function refusal_of(ending)
   local name, attempts, at_end, lane, priority, deferred, deduplication, parent_key, parent =
     unpack(redis.call('HMGET', job, 'name', 'atm', 'atEnd', 'lane', 'priority', 'defa', 'deid', 'parentKey', 'parent'))
   if not name and redis.call('EXISTS', job) == 0 then
-    return rare('resent').was_deleted(ending) and 0 or -1
+    return (rare('resent').was_deleted(ending) or rare('resent').has_gone_on(ending)) and 0 or -1
   end
   ending.attempts, ending.at_end, ending.lane = tonumber(attempts or '0'), at_end, lane
   ending.priority, ending.deferred, ending.deduplication = tonumber(priority or '0') or 0, deferred, deduplication
@@ -164,7 +164,7 @@ local function refusal_of(ending)
   end
   local owner = token ~= '0' and redis.call('GET', job .. ':lock')
   if token ~= '0' and owner ~= token then
-    return rare('resent').was_stored(ending) and 0 or owner and -6 or -2
+    return (rare('resent').was_stored(ending) or rare('resent').has_gone_on(ending)) and 0 or owner and -6 or -2
   end
   return nil
 end
@@ -3347,7 +3347,8 @@ function rare(group)
     functions = { next_due = next_due, wake_when_due = wake_when_due, note_drained = note_drained }
   else
     --- @include resent-end
-    functions = { was_stored = was_stored, was_deleted = was_deleted, started_before = started_before }
+    functions =
+      { was_stored = was_stored, was_deleted = was_deleted, has_gone_on = has_gone_on, started_before = started_before }
   end
   created[group] = functions
   return functions
@@ -3534,6 +3535,9 @@ local function started_before(token, id)
   end
   local found = by_token[token]
   return found and found ~= id and { redis.call('HGETALL', base .. found), found, 0, 0 } or nil
+end
+local function has_gone_on(ending)
+  return is_repeat and started_before(ending.token, ending.id) ~= nil
 end
 `,
   'retry-budget': `--- @include time

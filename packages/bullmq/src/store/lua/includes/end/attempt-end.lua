@@ -75,7 +75,7 @@ local function refusal_of(ending)
   local name, attempts, at_end, lane, priority, deferred, deduplication, parent_key, parent =
     unpack(redis.call('HMGET', job, 'name', 'atm', 'atEnd', 'lane', 'priority', 'defa', 'deid', 'parentKey', 'parent'))
   if not name and redis.call('EXISTS', job) == 0 then
-    return rare('resent').was_deleted(ending) and 0 or -1
+    return (rare('resent').was_deleted(ending) or rare('resent').has_gone_on(ending)) and 0 or -1
   end
   ending.attempts, ending.at_end, ending.lane = tonumber(attempts or '0'), at_end, lane
   ending.priority, ending.deferred, ending.deduplication = tonumber(priority or '0') or 0, deferred, deduplication
@@ -85,7 +85,7 @@ local function refusal_of(ending)
   end
   local owner = token ~= '0' and redis.call('GET', job .. ':lock')
   if token ~= '0' and owner ~= token then
-    return rare('resent').was_stored(ending) and 0 or owner and -6 or -2
+    return (rare('resent').was_stored(ending) or rare('resent').has_gone_on(ending)) and 0 or owner and -6 or -2
   end
   return nil
 end

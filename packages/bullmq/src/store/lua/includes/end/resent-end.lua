@@ -3,6 +3,8 @@
 --
 -- was_stored(ending)         whether the task has what this attempt stores, whatever has happened to the task since
 -- was_deleted(ending)        whether the script that ended this attempt has deleted the task, which Redis remembers for a short time
+-- has_gone_on(ending)        whether the first run has started the Worker's next task, which it does only after an end that it has carried
+--                            out. Nothing else shows that BullMQ itself has failed the task, because that leaves no record
 -- started_before(token, id)  the reply of a start (task-start.lua) if an active task other than `id` has a lock with this token, or nil. A
 --                            Worker uses a token for one task at a time, so it does not know of such a task
 --
@@ -59,4 +61,8 @@ local function started_before(token, id)
   end
   local found = by_token[token]
   return found and found ~= id and { redis.call('HGETALL', base .. found), found, 0, 0 } or nil
+end
+
+local function has_gone_on(ending)
+  return is_repeat and started_before(ending.token, ending.id) ~= nil
 end

@@ -87,7 +87,8 @@ function rare(group)
     functions = { next_due = next_due, wake_when_due = wake_when_due, note_drained = note_drained }
   else
     --- @include resent-end
-    functions = { was_stored = was_stored, was_deleted = was_deleted, started_before = started_before }
+    functions =
+      { was_stored = was_stored, was_deleted = was_deleted, has_gone_on = has_gone_on, started_before = started_before }
   end
   created[group] = functions
   return functions
