@@ -5,4 +5,5 @@ export const UNSEEN_METRICS: Readonly<Record<string, string>> = {
   bullpen_housekeeping_failures_total: 'no housekeeping fails',
   bullpen_pool_paused: 'no pool is paused: the queue as a whole is',
   bullpen_troubled_schedules: 'no schedule is in trouble',
+  bullpen_unattached_workers: 'no Worker lacks the backend',
 }
