@@ -21,6 +21,8 @@ export function createFetchHealth(
   { queue, log }: { readonly queue: string; readonly log: Log },
 ): FetchHealth {
   let failedAt: number | undefined
+  /** Whether a fetch was refused. The outage reporter logs the loss and the return of the connection. */
+  let isRefused = false
   let failures = 0
   let pause: { readonly over: Promise<void>; readonly end: () => void } | undefined
 
@@ -43,8 +45,8 @@ export function createFetchHealth(
   return {
     lost,
     failed(error) {
-      // The outage reporter logs the others.
       if (failedAt === undefined && !isConnectionError(error)) {
+        isRefused = true
         log.error({ err: error, queue }, 'fetching failed; it is repeated until it succeeds')
       }
       lost()
@@ -53,8 +55,9 @@ export function createFetchHealth(
     },
     works() {
       if (failedAt === undefined) return
-      const afterMs = performance.now() - failedAt
+      const afterMs = isRefused ? performance.now() - failedAt : undefined
       failedAt = undefined
+      isRefused = false
       failures = 0
       pause?.end()
       slots.fetchingResumed(afterMs)

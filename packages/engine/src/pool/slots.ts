@@ -112,9 +112,10 @@ export class Slots implements ConsumerHost {
     for (const slot of this.#idle.splice(0)) slot.moveTo('RECOVER_ERR')
   }
 
-  fetchingResumed(afterMs: number): void {
+  fetchingResumed(afterMs: number | undefined): void {
     const slots = this.fetchingBegan()
-    if (slots > 0) this.#host.sink({ event: 'slots.restarted', queue: this.#host.queue, slots, afterMs })
+    if (slots > 0 && afterMs !== undefined)
+      this.#host.sink({ event: 'slots.restarted', queue: this.#host.queue, slots, afterMs })
   }
 
   /** Assigns the task to an idle slot and returns the slot, or undefined if no slot is idle. */

@@ -103,8 +103,8 @@ export interface ConsumerHost {
    * that works. Idempotent.
    */
   fetchingFailed(): void
-  /** Reports that fetching works again, `afterMs` after it had failed. */
-  fetchingResumed(afterMs: number): void
+  /** Reports that fetching works again, `afterMs` after it had failed, or that the connection is back, which the log has already said. */
+  fetchingResumed(afterMs: number | undefined): void
   /**
    * Reports that the task's lock has been lost, and that another worker may hold the lock now. `fencingToken` identifies the
    * attempt that lost the lock, since this pool may already be running the next attempt. Defaults to whichever attempt is
