@@ -351,12 +351,12 @@ function standForLeader(
       onFound(queue, { workers, tasks, ids }) {
         log.warn(
           { queue, clients: workers, tasks, ids },
-          'a BullMQ Worker that was not attached uses the queue: what it ends has no follow-ups, and the status may be wrong for a moment',
+          "a BullMQ Worker without Bullpen's backend uses the queue: what it ends has no follow-ups, and the status may be wrong for a moment",
         )
       },
       onGone(queue, { workers, tasks, ids, since }) {
         const about = { queue, clients: workers, tasks, ids, since: timeText(since) }
-        log.warn(about, 'the BullMQ Workers that were not attached have gone')
+        log.warn(about, "the BullMQ Workers without Bullpen's backend have gone")
       },
     },
     onExpired: andForward(onExpired),

@@ -1,4 +1,4 @@
-// BullMQ Workers on Bullpen's queues that were not attached: what the leader reports of them, and what becomes of the tasks.
+// BullMQ Workers that use Bullpen's queues without its backend: what the leader reports of them, and what becomes of the tasks.
 import { privateRedis } from '@bullpen/testing'
 import { eventually } from '@bullpen/testkit'
 import {
@@ -89,7 +89,7 @@ async function stage(options: SetupOptions = {}) {
 
 const OLD = /^old at 127\.0\.0\.1:\d+$/
 
-it('a Worker that was not attached is named when it starts and when it has gone, and its tasks are counted, listed and run', async () => {
+it("a Worker without Bullpen's backend is named when it starts and when it has gone, and its tasks are counted, listed and run", async () => {
   const { broker, redis, keys, enqueue, startWorker, visit, known, expire, wait, startPool } = await stage()
   const ids = await Promise.all(Array.from({ length: 50 }, () => enqueue(short)))
   const { bytes } = await broker.totals('rig')

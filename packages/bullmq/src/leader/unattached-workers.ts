@@ -1,4 +1,4 @@
-// Reports the BullMQ Workers that take tasks of a queue although they were not attached, so that they run BullMQ's own scripts.
+// Reports unattached Workers: BullMQ Workers that use a queue without Bullpen's backend, so that they run BullMQ's own scripts.
 //
 // Two traces show such a Worker. Its check for lost jobs, which BullMQ makes when a Worker starts and then every 30 s by default, sets a
 // key that no script of Bullpen sets. And the tokens of the locks that it holds are none that an attached Worker makes, which the leader's

@@ -3,7 +3,7 @@
 // The protocol, for each page of entries:
 //   1. One script claims the entries, so that one process at a time delivers them (claim-entries.lua).
 //   2. Each entry is delivered by one script on its target's shard, which also stores that it was
-//   (../store/lua/includes/add/forwarded.lua).
+//      (../store/lua/includes/add/forwarded.lua).
 //   3. One script deletes the delivered entries (delete-entries.lua).
 //
 // A process that dies after step 1 or 2 leaves claimed entries, and one that dies before step 1 leaves fresh ones. The leader looks

@@ -75,7 +75,7 @@ it('a broker without queues reaches the cluster', async () => {
   await eventually(() => broker.ping().then(() => true))
 })
 
-it('a Worker that was not attached is named, whichever node has its queue', async () => {
+it("a Worker without Bullpen's backend is named, whichever node has its queue", async () => {
   const { namespace, broker } = await openSystem()
   const nodes = cluster.nodes.map(({ port }) => ({ host: '127.0.0.1', port }))
   for (const queue of QUEUES) {

@@ -160,7 +160,7 @@ describe('a search for lost tasks', () => {
   })
 })
 
-describe('the tasks that a search finds in the hands of Workers that were not attached', () => {
+describe("the tasks that a search finds in the hands of Workers without Bullpen's backend", () => {
   const UUID = randomUUID()
 
   it.each([

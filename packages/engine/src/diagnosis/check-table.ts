@@ -240,7 +240,7 @@ export const CHECKS = {
   },
   unattached_workers: {
     finds:
-      'a BullMQ Worker that was not attached uses a queue. The finding names its connections and some tasks that it has held',
+      "a BullMQ Worker without Bullpen's backend uses a queue. The finding names its connections and some tasks that it has held",
     examine: unattachedWorkers,
     reason:
       "the Worker runs BullMQ's own scripts: what it ends has no follow-ups, ends no member of a group or run, obeys no limits, timeouts or cancels, and counts only once the leader has compared the queue; if it dies, its tasks wait until its locks expire",

@@ -276,7 +276,7 @@ const FOUND: Readonly<Record<Exclude<DiagnosisCheck, 'redis_connection'>, readon
         unattached: { since: NOW, seenAt: NOW, workers: ['old at 10.0.0.7:4242', '10.0.0.8:5'], tasks: 0, ids: [] },
       }),
       'warning',
-      'a BullMQ Worker that was not attached uses cpu (old at 10.0.0.7:4242, 10.0.0.8:5)',
+      "a BullMQ Worker without Bullpen's backend uses cpu (old at 10.0.0.7:4242, 10.0.0.8:5)",
     ],
     [
       onQueue({ unattached: { since: NOW, seenAt: NOW, workers: [], tasks: 5, ids: ['cpu-1', 'cpu-2'] } }),

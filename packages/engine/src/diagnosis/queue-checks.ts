@@ -306,7 +306,7 @@ export const unattachedWorkers = ofEach(({ queue, unattached }) => {
   const { workers, tasks: held, ids } = unattached
   const who = workers.length > 0 ? workers.join(', ') : 'its address is not known'
   const holds = held > 0 ? `; it has held ${held} ${held === 1 ? 'task' : 'tasks'}, such as ${ids[0]}` : ''
-  return [{ severity: 'warning', problem: `a BullMQ Worker that was not attached uses ${queue} (${who})${holds}` }]
+  return [{ severity: 'warning', problem: `a BullMQ Worker without Bullpen's backend uses ${queue} (${who})${holds}` }]
 })
 
 export const storeLosses = ofEach(({ queue, lost }, { now }) =>

@@ -61,13 +61,13 @@ export const LOG_FIELDS = {
   schedule: "the schedule's name",
   trouble: 'what is wrong with the schedule: failing, overlapping, missed or unreadable',
   since:
-    'when the trouble began, when the first of the lost tasks was enqueued, or when a Worker that was not attached was first seen',
+    "when the trouble began, when the first of the lost tasks was enqueued, or when a Worker without Bullpen's backend was first seen",
   tasks:
-    'the number of tasks that Redis has lost, that a lost worker ran, or that Workers that were not attached held at once',
+    "the number of tasks that Redis has lost, that a lost worker ran, or that Workers without Bullpen's backend held at once",
   queues: 'the number of these tasks in each queue',
   ids: 'the ids of some of these tasks',
   worker: 'the name of a worker',
-  clients: 'the name, if it has one, and the address of each BullMQ Worker that was not attached',
+  clients: "the name, if it has one, and the address of each BullMQ Worker without Bullpen's backend",
   host: "the name of the worker's machine",
   silentMs: 'how long a lost worker has sent no heartbeat',
   by: "who sent the command or request: the name that the sender gave, and the API key's fingerprint",

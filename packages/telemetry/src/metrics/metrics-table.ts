@@ -387,7 +387,7 @@ export const METRICS = {
     type: 'gauge',
     unit: 'workers',
     labels: ['queue'],
-    help: "Number of BullMQ Workers that use the queue and were not attached, so that they run BullMQ's own scripts. It is 1 if they are not known, and includes attached Workers if there are any. Every API process reports the same number, so take the maximum rather than the sum.",
+    help: "Number of BullMQ Workers that use the queue without Bullpen's backend, so that they run BullMQ's own scripts. It is 1 if they are not known, and includes the queue's other BullMQ Workers if there are any. Every API process reports the same number, so take the maximum rather than the sum.",
   },
   bullpen_index_repairs: {
     type: 'gauge',

@@ -29,7 +29,7 @@ interface Head {
   readonly oldestBlocked: { readonly readyAt: number } | undefined
   readonly isPaused: boolean
   readonly isDraining: boolean
-  /** The BullMQ Workers that use the queue and were not attached: some, if their names and addresses are not known. */
+  /** The BullMQ Workers without Bullpen's backend that use the queue: some, if their names and addresses are not known. */
   readonly unattached?: { readonly workers: readonly string[] } | undefined
 }
 

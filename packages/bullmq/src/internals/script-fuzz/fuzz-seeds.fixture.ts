@@ -7,7 +7,7 @@ import { programsFor, runProgram, shortened } from './fuzz.fixture.ts'
 import { type SentScripts, watchScripts } from './sent-scripts.fixture.ts'
 
 const SHORTEN_MS = 60_000
-/** From so many steps on, each seed reports how long it took. */
+/** A seed with at least this many steps reports how long it took. */
 const LONG = 10_000
 
 const shown = (program: readonly Step[]): string =>

@@ -12,7 +12,7 @@ import { FUZZ_OPERATIONS } from './operations.fixture.ts'
 import { rareViolations } from './rare-checks.fixture.ts'
 import type { SentScripts } from './sent-scripts.fixture.ts'
 
-/** After so many steps, everything ends, and another program begins in a new namespace. */
+/** How many steps a program takes before everything has to end, and another program begins in a new namespace. */
 const PROGRAM_STEPS = 5_000
 const STEPS_PER_RARE_CHECK = 250
 /** Operations that add tasks do nothing while there are this many that have not ended. */

@@ -33,7 +33,7 @@ async function wrongStatuses({ broker, unlocked }: FuzzWorld, { scan, rest }: Mo
   const found = await Promise.all(
     [...placed].map(async ([id, status]) => {
       const said = (await broker.find(id as TaskId).catch(() => undefined))?.status
-      // Without a lock, nobody knows whether the task is running.
+      // The broker shows an active task whose lock has gone as waiting.
       const isHidden = (rest.rules > 0 && said === 'cancelled') || unlocked.has(id)
       return said === undefined || said === status || isHidden
         ? []

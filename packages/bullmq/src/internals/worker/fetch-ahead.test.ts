@@ -158,6 +158,7 @@ it('a Worker with candidates starts each of them once, and no other task', async
   const candidates = {
     next: () => [...free] as never,
     fetched: (id: string) => void free.delete(id),
+    // A wait that ended at once would keep BullMQ's loop from letting the event loop turn.
     ...{ returned() {}, noneWaits: () => sleep(5, true), stop() {} },
   }
   const { add, worker, places, onStart, count } = await farWorker({ slots: 40, oneWayMs: 10, candidates })

@@ -107,7 +107,7 @@ export const BULLMQ_ROWS = {
   },
   stalledCheck: {
     type: 'string',
-    holds: 'the mark of the check for lost jobs of a Worker that was not attached',
+    holds: "the mark of the check for lost jobs of a Worker without Bullpen's backend",
     owner: 'queue',
     ends: 'expires after one interval of the check',
     expires: true,

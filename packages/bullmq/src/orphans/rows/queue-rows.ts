@@ -234,14 +234,14 @@ export const BULLPEN_ROWS = {
   },
   attachedCheck: {
     type: 'string',
-    holds: "the mark of an attached Worker's check for lost tasks",
+    holds: "the mark of the check for lost tasks of a BullMQ Worker with Bullpen's backend",
     owner: 'queue',
     ends: 'expires after one interval of the check',
     expires: true,
   },
   unattached: {
     type: 'string',
-    holds: 'what is known of the BullMQ Workers that use the queue and were not attached',
+    holds: "what is known of the BullMQ Workers that use the queue without Bullpen's backend",
     owner: 'queue',
     ends: 'deleted when they have gone; expires ten minutes after the leader has last seen one',
     expires: true,

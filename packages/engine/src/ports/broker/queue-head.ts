@@ -28,7 +28,7 @@ export interface QueueHead {
   readonly isPaused: boolean
   /** Whether a command drains the queue, or has drained it. */
   readonly isDraining: boolean
-  /** The BullMQ Workers that use the queue and were not attached. Undefined if there are none. */
+  /** The BullMQ Workers without Bullpen's backend that use the queue. Undefined if there are none. */
   readonly unattached?: UnattachedWorkers | undefined
 }
 

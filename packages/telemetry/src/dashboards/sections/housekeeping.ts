@@ -60,8 +60,8 @@ export const housekeepingSection: Section = {
       queries: [query('max by (queue) (bullpen_unaccounted_tasks)', '{{queue}}')],
     },
     {
-      title: 'Workers that are not attached',
-      description: "BullMQ Workers that use a queue with BullMQ's own scripts, because they were not attached.",
+      title: "Workers without Bullpen's backend",
+      description: "BullMQ Workers that use a queue with BullMQ's own scripts.",
       bad: 'Any: what they end has no follow-ups. "bullpen doctor" shows where they run.',
       runbook: 'unaccounted-tasks.md',
       unit: 'short',
