@@ -5,6 +5,7 @@ import { eventually } from '@bullpen/testkit'
 import { Redis } from 'ioredis'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { queueKeys } from './keys.ts'
+import { lockOwner, lockTask } from './locks/stored-lock.fixture.ts'
 import { long, type SetupOptions, setup } from './setup.fixture.ts'
 
 const untilAborted = ({ signal }: { readonly signal: AbortSignal }): Promise<never> =>
@@ -129,7 +130,7 @@ describe('an attempt record is stored', () => {
   it('for a lost lock only by the new owner: the old handler is signalled, and its end is not recorded', async () => {
     const { id, signalled, broker, ...all } = await running()
     const { redis, keys } = store(all)
-    await redis.set(keys.lock(id), 'another owner', 'PX', 30_000)
+    await lockTask(redis, keys, id, 'another owner', 30_000)
     expect(await signalled).toMatchObject({ name: 'AbortError', message: expect.stringContaining('lost the lock') })
     await eventually(() => all.events.some(({ event }) => event === 'attempt.commit_refused'))
     expect(all.events.at(-1)).toMatchObject({
@@ -140,7 +141,7 @@ describe('an attempt record is stored', () => {
     })
     expect(all.events.filter(({ event }) => event === 'attempt.ended')).toEqual([])
     expect(await broker.find(id)).toMatchObject({ status: 'active', fencingToken: 1, attemptsMade: 0, attempts: [] })
-    expect(await redis.get(keys.lock(id))).toBe('another owner')
+    expect(await lockOwner(redis, keys, id)).toBe('another owner')
   })
 
   it('for one worker death too many: RECOVER_ERR (process_lost), dead', async () => {

@@ -8,6 +8,7 @@ import { afterEach, describe, expect, it, onTestFinished, vi } from 'vitest'
 import { bareConsumer } from './bare-consumer.fixture.ts'
 import type { ConsumerOptions } from './consumer.ts'
 import { queueKeys } from './keys.ts'
+import { unlockTasks } from './locks/stored-lock.fixture.ts'
 import { long, setup, short } from './setup.fixture.ts'
 
 afterEach(() => vi.restoreAllMocks())
@@ -76,7 +77,7 @@ describe('a release', () => {
     const offered = Promise.withResolvers<void>()
     const statuses: Promise<string | undefined>[] = []
     const runTask: RunTask = async (_task, _commit, release) => {
-      if (!hasLock) await redis.del(queueKeys(namespace, 'rig').lock(id))
+      if (!hasLock) await unlockTasks(redis, queueKeys(namespace, 'rig'), id)
       offered.resolve()
       return release()
     }

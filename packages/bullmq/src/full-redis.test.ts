@@ -7,6 +7,7 @@ import { Worker } from 'bullmq'
 import { Redis } from 'ioredis'
 import { expect, it, onTestFinished } from 'vitest'
 import { prefixOf, queueKeys } from './keys.ts'
+import { lockLeftMs, lockOwner, lockTask } from './locks/stored-lock.fixture.ts'
 import { runScript } from './scripts/script.ts'
 import { long, setup, short } from './setup.fixture.ts'
 import { bullpenBackend } from './store/bullpen-backend.ts'
@@ -63,8 +64,8 @@ it('locks are renewed, and a task that was running ends and the next one is fetc
   await startPool()
   await eventually(() => running.length === 2)
   await fill()
-  const left = await redis.pttl(keys.lock(first))
-  await eventually(async () => (await redis.pttl(keys.lock(first))) > left)
+  const left = await lockLeftMs(redis, keys, first)
+  await eventually(async () => (await lockLeftMs(redis, keys, first)) > left)
   for (const end of running.splice(0)) end()
   await Promise.all([isIn('completed', first), isIn('completed', second)])
   await eventually(() => running.length === 1)
@@ -100,8 +101,8 @@ it('a team’s own Worker with Bullpen’s backend renews its locks, and ends it
   const id = await enqueue(short)
   await started.promise
   await fill()
-  await redis.pexpire(keys.lock(id), LOCK_MS / 2)
-  await eventually(async () => (await redis.pttl(keys.lock(id))) > LOCK_MS / 2)
+  await lockTask(redis, keys, id, (await lockOwner(redis, keys, id)) ?? '', LOCK_MS / 2)
+  await eventually(async () => (await lockLeftMs(redis, keys, id)) > LOCK_MS / 2)
   end()
   await isIn('completed', id)
   expect(errors).toEqual([])
@@ -114,11 +115,10 @@ it('a running task stores a compensation and its events', async () => {
   await startPool()
   await eventually(() => running.length === 1)
   await fill()
-  const [job, lock] = [keys.job(id), keys.lock(id)]
-  const token = (await redis.get(lock)) ?? ''
+  const token = (await lockOwner(redis, keys, id)) ?? ''
   const registration = { token, fencingToken: '1', letter: '', identity: 'undo -', template: '{}' }
   const limits = { nextLetter: 'n', maxLines: 1, maxBytes: 100, mark: '+' }
-  const names = { job, lock, totals: keys.totals }
+  const names = { job: keys.job(id), totals: keys.totals }
   expect(await runScript(redis, registerTaskScript, names, { ...registration, ...limits })).toBe('stored')
   const eventBatch = keys.eventBatch('a')
   const tasks = JSON.stringify([[id, token, '']])

@@ -254,6 +254,8 @@ export function queueKeys(namespace: string, queue: string) {
     recentlyRemoved: `${base}:recently-removed`,
     /** String: what an enqueue that waits for a replica has written (store/replicated-adds.ts). Expires after a second. */
     replicated: `${base}:replicated`,
+    /** Set: the active tasks whose locks have not been renewed since the last check for lost tasks (store/lua/recover.lua). */
+    unrenewed: `${base}:unrenewed`,
     /** String: exists for the interval between two of an attached Worker's checks for lost tasks (store/lua/recover.lua). */
     attachedCheck: `${base}:attached-check`,
     /**

@@ -9,6 +9,7 @@ import { type Job, UnrecoverableError } from 'bullmq'
 import { describe, expect, inject, it, onTestFinished } from 'vitest'
 import { decodeStack } from './codec.ts'
 import { backoffStrategy } from './internals/worker/backoff-strategy.ts'
+import { lockTask } from './locks/stored-lock.fixture.ts'
 import { eager, listening, ownWorker, slow } from './plain-processor.fixture.ts'
 import { escaped } from './uncaught-errors.ts'
 
@@ -60,7 +61,7 @@ describe('the end of an attempt', () => {
     const queue = openQueue()
     const { id = '' } = await queue.add('own.slow', {})
     await eventually(async () => (await queue.getJobState(id)) === 'active')
-    await (await queue.backend.client).set(`${queue.toKey(id)}:lock`, 'another owner')
+    await lockTask(await queue.backend.client, { job: queue.toKey }, id, 'another owner')
     over.resolve()
     await eventually(() => refused().length === 1)
     expect(refused()).toMatchObject([{ id, refusal: 'lock_taken', verdict: 'completed' }])
@@ -247,7 +248,7 @@ describe('a step', () => {
     const codes: unknown[] = []
     const { openQueue, startWorker } = ownWorker(async ({ once, input, id }) => {
       const { client } = await queue.getBackend()
-      await (await client).set(`${queue.toKey(id)}:lock`, 'another token')
+      await lockTask(await client, { job: queue.toKey }, id, 'another token')
       await once('pay', () => 1).catch(({ code }) => codes.push(code))
       return input
     })
@@ -333,7 +334,7 @@ describe('a long task', () => {
     worker.on('lockRenewalFailed', (ids) => ids.forEach((id) => void worker.cancelJob(id, 'lock_lost')))
     const { id = '' } = await queue.add('own.slow', {})
     const { signal } = await started
-    await (await queue.backend.client).set(`${queue.toKey(id)}:lock`, 'another owner')
+    await lockTask(await queue.backend.client, { job: queue.toKey }, id, 'another owner')
     await eventually(() => refused().length === 1)
     expect(signal.aborted).toBe(true)
     expect(refused()).toMatchObject([{ reason: 'lock_lost', refusal: 'lock_lost', verdict: undefined }])

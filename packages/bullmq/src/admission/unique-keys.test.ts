@@ -10,6 +10,7 @@ import { describe, expect, inject, it, onTestFinished } from 'vitest'
 import { openPatientBroker } from '../broker/patient-broker.fixture.ts'
 import { queueKeys } from '../keys.ts'
 import { createKeyRemover } from '../leader/unique-key-remover.ts'
+import { lockTask, unlockTasks } from '../locks/stored-lock.fixture.ts'
 import { long, silent } from '../setup.fixture.ts'
 import { newOne, queueOfMoves } from '../store/move-batch.fixture.ts'
 
@@ -161,10 +162,10 @@ describe('a task that a cancel by filter covers', () => {
   it('has its key as long as it runs', async () => {
     const { enqueue, redis, keys } = await openQueue()
     const { id } = await enqueue()
-    await redis.set(keys.lock(id), 'token')
+    await lockTask(redis, keys, id, 'token')
     await redis.hset(keys.cancelRules, 'r', JSON.stringify(RULE))
     expect(await enqueue()).toEqual({ id, action: 'existing', status: 'active' })
-    await redis.del(keys.lock(id))
+    await unlockTasks(redis, keys, id)
     expect(await enqueue()).toMatchObject({ action: 'created' })
   })
 })

@@ -7,6 +7,7 @@ import { eventually } from '@bullpen/testkit'
 import { Redis } from 'ioredis'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { queueKeys } from '../keys.ts'
+import { lockTask, unlockTasks } from '../locks/stored-lock.fixture.ts'
 import { long, setup } from '../setup.fixture.ts'
 import { cancelById, repeatCancels } from './by-id.ts'
 
@@ -49,12 +50,12 @@ describe('a cancel by id', () => {
     const id = createTaskId('rig', 0, randomBytes(10))
     await redis.hset(keys.job(id), 'name', 'rig.long')
     await redis.lpush(keys.active, id)
-    await redis.set(keys.lock(id), 'a token')
+    await lockTask(redis, keys, id, 'a token')
     const request = { request: 'r1', id, stoppable: true, now: 0, by: '', process: 'test' }
     expect(await cancelById(redis, keys, request)).toMatchObject({ answer: 'cancelling' })
     expect(await redis.info('commandstats')).not.toContain('cmdstat_lrem')
     // The worker is lost, and the leader has not found the task yet.
-    await redis.del(keys.lock(id))
+    await unlockTasks(redis, keys, id)
     expect(await cancelById(redis, keys, request)).toMatchObject({ answer: 'cancelling' })
     expect(await redis.hkeys(keys.cancelling)).toEqual([id])
   })

@@ -77,7 +77,7 @@ function cancelCommand(keys: QueueKeys, cancel: CancelRequest) {
   const { request, id, stoppable, now, by, process, repeats = false } = cancel
   const end = endOf('cancelled', { process, by: by === '' ? undefined : by })
   return {
-    names: { ...keys, job: keys.job(id), lock: keys.lock(id), cancelReply: keys.cancelReply(request) },
+    names: { ...keys, job: keys.job(id), cancelReply: keys.cancelReply(request) },
     args: {
       base: keys.base,
       id,

@@ -2,12 +2,11 @@
 -- Cancels one task: ends it if no worker is running it, and otherwise asks the worker to stop it.
 --
 -- KEYS[1]  job              the task
--- KEYS[2]  lock             its lock
--- KEYS[3]  completed
--- KEYS[4]  failed
--- KEYS[5]  waitingChildren
--- KEYS[6]  cancelling       the stored requests
--- KEYS[7]  cancelReply      the reply to this request
+-- KEYS[2]  completed
+-- KEYS[3]  failed
+-- KEYS[4]  waitingChildren
+-- KEYS[5]  cancelling       the stored requests
+-- KEYS[6]  cancelReply      the reply to this request
 -- ARGV[1]  base             the prefix of the queue's keys
 -- ARGV[2]  id               the task's id
 -- ARGV[3]  now              the current time, in ms since 1970
@@ -31,13 +30,14 @@
 -- The message to the workers is the task's id, the time at which the task was last retried by request ('0' if never), and who requested the
 -- cancellation. The time tells the workers which run of the task the message is about.
 --- @type CancelAnswer from @bullpen/contract/internal
-local job, lock, completed, failed = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
-local waitingChildren, cancelling, cancelReply = KEYS[5], KEYS[6], KEYS[7]
+local job, completed, failed = KEYS[1], KEYS[2], KEYS[3]
+local waitingChildren, cancelling, cancelReply = KEYS[4], KEYS[5], KEYS[6]
 local base, id, now, stoppable, reason, record = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
 local channel, by, request, repeats = ARGV[7], ARGV[8], ARGV[9], ARGV[10]
 --- @include stored-reply
 --- @include leave-place
 --- @include end-without-run
+--- @include lock
 
 local CANCEL_REPLY_KEPT_MS = 60000
 
@@ -52,7 +52,7 @@ local function replied(answer, name)
 end
 
 local function end_waiting()
-  if redis.call('EXISTS', lock) == 1 or redis.call('ZSCORE', waitingChildren, id) then
+  if is_running(job) or redis.call('ZSCORE', waitingChildren, id) then
     return false
   end
   local task = read_waiting_task(id)

@@ -8,6 +8,7 @@ import { expect, inject, it, onTestFinished } from 'vitest'
 import { workersEvents } from '../events/workers-events.ts'
 import { backoffStrategy } from '../internals/worker/backoff-strategy.ts'
 import { prefixOf, queueKeys } from '../keys.ts'
+import { lockTask } from '../locks/stored-lock.fixture.ts'
 import { commit } from '../processor.ts'
 import { createAttemptCounts } from '../retry-budget/attempt-counts.ts'
 import { bullpenBackend } from '../store/bullpen-backend.ts'
@@ -84,7 +85,7 @@ it('a task that a cancel rule ends is counted once, although its commit is sent 
 
 it('a task whose commit is refused is not counted', async () => {
   const { redis, keys, id, settled, end, counted } = await fetched()
-  await redis.set(keys.lock(id), 'another owner')
+  await lockTask(redis, keys, id, 'another owner')
   await end()
   expect(settled).toEqual(['lock_taken'])
   expect(await redis.exists(keys.cancelled)).toBe(0)

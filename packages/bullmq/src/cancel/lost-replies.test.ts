@@ -10,6 +10,7 @@ import { openPatientBroker } from '../broker/patient-broker.fixture.ts'
 import { COMMAND_TIMEOUT_MS, producerConnection } from '../connection.ts'
 import { queueKeys } from '../keys.ts'
 import { expireTasks } from '../leader/expirer.ts'
+import { lockTask, unlockTasks } from '../locks/stored-lock.fixture.ts'
 import type { Commander } from '../scripts/script.ts'
 import { long, silent } from '../setup.fixture.ts'
 import { cancelPageScript, cancelTaskScript, expireTasksScript } from '../store/scripts.ts'
@@ -78,11 +79,12 @@ describe('a cancel by id whose reply is lost', () => {
     const { broker, proxy, redis, keys, enqueue } = await setup()
     const id = await enqueue()
     await redis.lmove(keys.wait, keys.active, 'RIGHT', 'LEFT')
-    await redis.set(keys.lock(id), 'a token')
+    await lockTask(redis, keys, id, 'a token')
     proxy.cutAnswers()
     const answer = broker.cancel(id, { stoppable: true })
     await eventually(() => redis.hexists(keys.cancelling, id))
-    await redis.del(keys.active, keys.lock(id))
+    await redis.del(keys.active)
+    await unlockTasks(redis, keys, id)
     await redis.zadd(keys.completed, 1, id)
     proxy.reset()
     expect(await answer).toBe('cancelling')

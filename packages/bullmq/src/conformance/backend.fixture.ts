@@ -22,6 +22,7 @@ import { setLimits } from '../internals/turns/set-limits.fixture.ts'
 import { fleetKeys, type QueueKeys, queueKeys } from '../keys.ts'
 import { LEADER_TIMES } from '../leader/leader.ts'
 import { openLockRenewer } from '../locks/lock-renewer.ts'
+import { unlockTasks } from '../locks/stored-lock.fixture.ts'
 import { patternOf } from '../orphans/stored-key.ts'
 import { answersOf } from '../queries/read-together.ts'
 import { isCluster } from '../redis/redis-client.ts'
@@ -108,7 +109,7 @@ export async function openBullmqOn(
       )
     },
     async loseLock(id) {
-      await redis.del(keys.lock(id))
+      await unlockTasks(redis, keys, id)
     },
     async countDeaths(id, deaths) {
       await redis.hset(keys.job(id), { stc: deaths, deaths })
@@ -127,7 +128,7 @@ export async function openBullmqOn(
         consumer.close()
       }
       // Deletes the locks instead of waiting until they expire.
-      if (running.length > 0) await redis.del(running.map(keys.lock))
+      await unlockTasks(redis, keys, ...running)
     },
     async close() {
       for (const timer of heartbeats.values()) clearInterval(timer)

@@ -5,6 +5,7 @@ import { privateRedis } from '@bullpen/testing'
 import { Redis } from 'ioredis'
 import { expect, it, onTestFinished } from 'vitest'
 import { queueKeys } from '../keys.ts'
+import { lockTask, unlockTasks } from '../locks/stored-lock.fixture.ts'
 import { eventSender } from './event-sender.ts'
 
 it('a batch is stored before a command that is sent after it, although Redis has lost its scripts', async () => {
@@ -13,12 +14,12 @@ it('a batch is stored before a command that is sent after it, although Redis has
   const redis = new Redis(server.url)
   onTestFinished(() => redis.disconnect())
   const keys = queueKeys(`t-${randomUUID().slice(0, 12)}`, 'q')
-  await redis.set(keys.lock('q-1'), 'token')
+  await lockTask(redis, keys, 'q-1', 'token')
   const send = eventSender(redis, keys)
   // The first call always contains the text of the script.
   await send([])
   await redis.script('FLUSH')
   const sent = send([{ id: 'q-1', token: 'token', events: '100\n{"type":"started"}' }])
-  await Promise.all([sent, redis.del(keys.lock('q-1'))])
+  await Promise.all([sent, unlockTasks(redis, keys, 'q-1')])
   expect(await redis.xlen(keys.taskEvents)).toBe(1)
 })

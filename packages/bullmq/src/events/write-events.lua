@@ -10,6 +10,7 @@
 -- ARGV[4]  maxLogs     how many log lines of a task become events at most, over all of its attempts
 local eventBatch = KEYS[1]
 local base, number, tasks, maxLogs = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
+--- @include lock
 -- How long the number is remembered. A reply that was lost is noticed much sooner.
 local REMEMBERED_MS = 60000
 
@@ -27,7 +28,7 @@ end
 
 for _, task in ipairs(cjson.decode(tasks)) do
   local id, token, events = unpack(task)
-  if redis.call('GET', base .. id .. ':lock') == token then
+  if owns_lock(base .. id, token) then
     local count
     for line in string.gmatch(events, '[^\n]+') do
       if not count then

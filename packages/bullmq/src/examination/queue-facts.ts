@@ -72,7 +72,7 @@ export async function readQueueFacts(
     },
     nextScheduledAt: scoreOf(nextScheduled),
     workers,
-    sample: await readJobs(server, key, ids),
+    sample: await readJobs(server, key, ids, now),
   }
 }
 
@@ -87,11 +87,12 @@ async function readJobs(
   server: Server,
   key: (suffix: string) => string,
   ids: readonly { readonly place: Place; readonly id: string }[],
+  now: number,
 ): Promise<readonly JobFacts[]> {
   const read = server.pipeline()
   for (const { id } of ids) {
     const job = key(id)
-    read.hmget(job, 'timestamp', 'processedOn', 'finishedOn', 'opts', 'failedReason')
+    read.hmget(job, 'timestamp', 'processedOn', 'finishedOn', 'opts', 'failedReason', 'lock')
     read
       .hstrlen(job, 'data')
       .hstrlen(job, 'returnvalue')
@@ -101,7 +102,7 @@ async function readJobs(
   const replies = ids.length === 0 ? [] : ((await read.exec()) ?? [])
   return ids.flatMap(({ place }, i) => {
     const [fields, data, result, lock, memory] = replies.slice(5 * i, 5 * i + 5)
-    const [enqueuedAt, startedAt, finishedAt, opts, failedReason] = (fields?.[1] ?? []) as (string | null)[]
+    const [enqueuedAt, startedAt, finishedAt, opts, failedReason, ownLock] = (fields?.[1] ?? []) as (string | null)[]
     if (enqueuedAt == null) return []
     const options = optionsOf(opts)
     const removal = place === 'failed' ? options['removeOnFail'] : options['removeOnComplete']
@@ -113,7 +114,8 @@ async function readJobs(
         finishedAt: finishedAt == null ? undefined : Number(finishedAt),
         maxAttempts: Number(options['attempts'] ?? 1) || 1,
         isRemoved: removal !== undefined && removal !== false,
-        isLocked: place === 'active' ? lock?.[1] === 1 : undefined,
+        // Bullpen stores a lock in the job's hash, with the time when it expires first.
+        isLocked: place === 'active' ? lock?.[1] === 1 || Number.parseInt(ownLock ?? '', 10) > now : undefined,
         dataBytes: Number(data?.[1] ?? 0),
         resultBytes: Number(result?.[1] ?? 0),
         // The server may not permit this command.

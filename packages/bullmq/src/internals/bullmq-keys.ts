@@ -6,6 +6,7 @@ export function bullmqKeys(base: string) {
     /** The prefix of all the queue's other keys. */
     base: `${base}:`,
     job: (id: string) => `${base}:${id}`,
+    /** String: the lock of a job that a Worker runs which was not attached. Any other lock is in the job's hash (../store/lua/includes/task/lock.lua). */
     lock: (id: string) => `${base}:${id}:lock`,
     /** List: the lines that a job's processor has logged. */
     logs: (id: string) => `${base}:${id}:logs`,
@@ -31,7 +32,7 @@ export function bullmqKeys(base: string) {
     meta: `${base}:meta`,
     /** Sorted set: the markers that wake workers waiting for a task. */
     marker: `${base}:marker`,
-    /** Set: active tasks that may have lost their worker. */
+    /** Set: the active tasks that the last check for lost jobs of a Worker that was not attached has marked. */
     stalled: `${base}:stalled`,
     /** List: not in use since BullMQ 6. */
     paused: `${base}:paused`,

@@ -26,6 +26,7 @@ local base, now, limit, reason, record, fencing, request = ARGV[1], ARGV[2], ARG
 --- @include stored-reply
 --- @include leave-place
 --- @include end-without-run
+--- @include lock
 
 -- This many tasks at the end of the waiting list from which workers fetch are cheap to remove. Tasks with the same queue timeout expire at
 -- that end.
@@ -69,7 +70,7 @@ for i = 1, #due, 2 do
   if name and starts == 0 and not ended_at and expire(id, list) then
     reply[#reply + 1] = id
     reply[#reply + 1] = name
-  elseif name and starts == 1 and redis.call('EXISTS', base .. id .. ':lock') == 1 then
+  elseif name and starts == 1 and is_running(base .. id) then
     redis.call('HSET', base .. id, 'expiresAt', time)
   end
 end

@@ -147,7 +147,7 @@ describe('a duty that fails', () => {
     const due = await add()
     await redis.rpush(keys.active, 'lost')
     // The search for lost tasks, which is the first duty, expects a set, and the cancel by filter a hash.
-    await redis.set(keys.stalled, 'not a set')
+    await redis.set(keys.unrenewed, 'not a set')
     await redis.set(keys.cancelRules, 'not a hash')
     await visit()
     expect(ended).toEqual([due])
@@ -155,7 +155,7 @@ describe('a duty that fails', () => {
       'cancelByRules a',
       'requeueLost a',
     ])
-    await redis.del(keys.stalled, keys.cancelRules)
+    await redis.del(keys.unrenewed, keys.cancelRules)
     const next = await add()
     await visit()
     expect(ended).toEqual([due, next])

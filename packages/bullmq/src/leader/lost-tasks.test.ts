@@ -3,6 +3,7 @@ import { randomUUID } from 'node:crypto'
 import { Redis } from 'ioredis'
 import { expect, inject, it, onTestFinished } from 'vitest'
 import { queueKeys } from '../keys.ts'
+import { lockLeftMs, lockTask } from '../locks/stored-lock.fixture.ts'
 import { requeueAsLocksExpire } from './lost-tasks.ts'
 
 /** Active tasks, with the time that each one's lock has left, in ms. */
@@ -13,7 +14,7 @@ async function activeTasks(locks: Readonly<Record<string, number>>) {
   for (const [id, leftMs] of Object.entries(locks)) {
     await redis.hset(keys.job(id), { name: 'a.b', data: '{}', opts: '{}', timestamp: 1, ats: 1, processedOn: 5 })
     await redis.lpush(keys.active, id)
-    await redis.set(keys.lock(id), 'token', 'PX', leftMs)
+    await lockTask(redis, keys, id, 'token', leftMs)
   }
   return {
     redis,
@@ -42,8 +43,8 @@ it('a task whose lock is renewed while the leader waits for its expiry keeps run
   const { redis, keys, requeue } = await activeTasks({ renewed: 400 })
   await requeue()
   const requeued = requeue()
-  await redis.set(keys.lock('renewed'), 'token', 'PX', 60_000)
-  await redis.srem(keys.stalled, 'renewed')
+  await lockTask(redis, keys, 'renewed', 'token', 60_000)
+  await redis.srem(keys.unrenewed, 'renewed')
   await requeued
   expect(await redis.lrange(keys.active, 0, -1)).toEqual(['renewed'])
 })
@@ -53,5 +54,5 @@ it('a leader whose term is over does not wait for locks', async () => {
   await requeue()
   await requeue(() => true)
   expect(await redis.lrange(keys.active, 0, -1)).toEqual(['first'])
-  expect(await redis.pttl(keys.lock('first'))).toBeGreaterThan(0)
+  expect(await lockLeftMs(redis, keys, 'first')).toBeGreaterThan(0)
 })

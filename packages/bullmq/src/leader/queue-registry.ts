@@ -3,8 +3,9 @@ import { FINAL_STATUSES } from '@bullpen/contract/internal'
 import type { Retention } from '@bullpen/engine/internal'
 import { z } from 'zod'
 import { parseJson } from '../codec.ts'
-import { leaderKeys, SCHEMA_VERSION } from '../keys.ts'
+import { leaderKeys, queueKeys, SCHEMA_VERSION } from '../keys.ts'
 import { type Commander, runScript } from '../scripts/script.ts'
+import { ALL_EVENTS_UNTIL } from '../store/backend-events.ts'
 import { registerQueuesScript } from '../store/scripts.ts'
 
 export interface RegisteredQueue {
@@ -31,7 +32,7 @@ export interface Registering {
 
 /**
  * Registers queues. Returns false, without writing anything, if the namespace does not have this version's schema or has lost its
- * data. The call is atomic and idempotent, and takes one round trip.
+ * data. The call is idempotent, and takes two round trips. The first one is atomic.
  */
 export async function registerQueues(
   redis: Commander,
@@ -41,7 +42,10 @@ export async function registerQueues(
 ): Promise<boolean> {
   const args = { schemaVersion: SCHEMA_VERSION, replaces: replaces ? '1' : '' }
   const registered = queues.flatMap((queue) => [queue.name, encodeRegistered(queue)])
-  return (await runScript(redis, registerQueuesScript, leaderKeys(namespace), args, registered)) === 1
+  if ((await runScript(redis, registerQueuesScript, leaderKeys(namespace), args, registered)) !== 1) return false
+  // Bullpen needs none of BullMQ's events of moves (../store/backend-events.ts).
+  await Promise.all(queues.map(({ name }) => redis.hsetnx(queueKeys(namespace, name).meta, ALL_EVENTS_UNTIL, '0')))
+  return true
 }
 
 /** Returns all registered queues. Takes one round trip. */

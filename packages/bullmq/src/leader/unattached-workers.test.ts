@@ -159,7 +159,7 @@ describe('nothing is reported', () => {
     await eventually(async () => (await redis.llen(keys.active)) === 2)
     await eventually(async () => (await redis.exists(keys.attachedCheck)) === 1)
     expect(await visit(4)).toEqual([])
-    expect(await redis.smembers(keys.stalled)).not.toEqual([])
+    expect(await redis.smembers(keys.unrenewed)).not.toEqual([])
     expect(await known()).toBeUndefined()
   })
 

@@ -22,12 +22,13 @@ async function queueOn(cluster: PrivateCluster, node: ClusterNode | undefined) {
       base,
       table,
       async lock(slot: number, at: ClusterNode | undefined, ms: number) {
-        await at?.ask('SET', `${base}task-${slot}:lock`, 'token', 'PX', `${ms}`)
+        await at?.ask('HSET', `${base}task-${slot}`, 'lock', `${Date.now() + ms} token`)
         table.take(slot, `task-${slot}`, 'token', machineMs())
       },
       /** Returns whether the lock has been renewed at this node: it then expires within its duration. */
       async isRenewed(slot: number, at: ClusterNode | undefined) {
-        const leftMs = Number(String(await at?.ask('PTTL', `${base}task-${slot}:lock`)).slice(1))
+        const stored = String(await at?.ask('HGET', `${base}task-${slot}`, 'lock'))
+        const leftMs = Number(/\d{13}/.exec(stored)?.[0]) - Date.now()
         return leftMs > 0 && leftMs <= LOCK_MS
       },
     }

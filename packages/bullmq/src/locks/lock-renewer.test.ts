@@ -14,6 +14,7 @@ import { queueKeys } from '../keys.ts'
 import { LEADER_TIMES } from '../leader/leader.ts'
 import { long, setup } from '../setup.fixture.ts'
 import { blocker, neighbour, type Said } from './lock-process.fixture.ts'
+import { lockLeftMs } from './stored-lock.fixture.ts'
 
 const silent: Log = { debug() {}, info() {}, warn() {}, error() {} }
 const QUICK_LEADER = { ...LEADER_TIMES, roundMs: 300 }
@@ -143,16 +144,16 @@ describe('a Redis that stops answering', () => {
     const signal = await begun.promise
     const redis = new Redis(server.url)
     onTestFinished(() => redis.disconnect())
-    const key = queueKeys(namespace, 'rig').lock(id)
+    const keys = queueKeys(namespace, 'rig')
     let [before, renewals] = [2_000, 0]
     await eventually(async () => {
-      const leftMs = await redis.pttl(key)
+      const leftMs = await lockLeftMs(redis, keys, id)
       if (leftMs > before) renewals++
       before = leftMs
       return renewals > 2
     })
     const asked = performance.now()
-    const leftMs = await redis.pttl(key)
+    const leftMs = await lockLeftMs(redis, keys, id)
     expect(leftMs).toBeGreaterThan(0)
     server.freeze()
     const turns = [0, 0]

@@ -81,11 +81,20 @@ const PLANTED: readonly (readonly [
       for (const set of [prioritized, delayed, completed, failed, scheduled, dead, cancelled, expired]) {
         await redis.zadd(set, Date.now() + 3_600_000, GONE)
       }
-      await redis.sadd(keys.stalled, GONE)
+      for (const set of [keys.stalled, keys.unrenewed]) await redis.sadd(set, GONE)
     },
-    ['cancelled', 'completed', 'dead', 'delayed', 'expired', 'failed', 'prioritized', 'scheduled', 'stalled'].map(
-      (name) => `no_owner ${name} ${GONE}`,
-    ),
+    [
+      'cancelled',
+      'completed',
+      'dead',
+      'delayed',
+      'expired',
+      'failed',
+      'prioritized',
+      'scheduled',
+      'stalled',
+      'unrenewed',
+    ].map((name) => `no_owner ${name} ${GONE}`),
   ],
   [
     'lanes that the queue does not name, and a named one without tasks',

@@ -184,7 +184,7 @@ it('tasks in every status', async () => {
   await Promise.all([done, dead].map(settled))
   await has('completed', 'dead', 'fingerprints', 'fingerprint:<fingerprint>', 'new-fingerprints')
   const running = await enqueue(long, { input: { n: GATED } })
-  await has('active', '<task>:lock', 'stalled')
+  await has('active', 'unrenewed')
   await eventually(async () => (await broker.find(running))?.status === 'active')
   await broker.cancel(running, { stoppable: true })
   await eventSender(redis, keys)([])

@@ -62,7 +62,7 @@ export function decodeState(
   answers: readonly unknown[],
   decode: PayloadDecoder,
 ): TaskRecord | undefined {
-  const [fields, locked, delayed, retrying, completed, failed, cancelled, expired] = answers
+  const [fields, foreignLocks, delayed, retrying, completed, failed, cancelled, expired] = answers
   if (!isHash(fields) || fields['name'] === undefined) return undefined
   const envelope = envelopeSchema.safeParse(parseJson(fields['data']))
   const stored = envelope.success ? envelope.data : undefined
@@ -73,7 +73,8 @@ export function decodeState(
   if (completed !== null) attempts.push(successRecord(fields, starts, attemptsMade, success))
   if (failed !== null) attempts.push(...lostAttempt(fields, starts, attemptsMade, attempts))
   const last = attempts.at(-1)
-  const status = statusOf({ locked, delayed, retrying, completed, failed, cancelled, expired })
+  const isLocked = Boolean(fields['lock']) || foreignLocks === 1
+  const status = statusOf({ isLocked, delayed, retrying, completed, failed, cancelled, expired })
   return {
     id,
     task: fields['name'],
@@ -151,12 +152,12 @@ function stepsIn(fields: Readonly<Record<string, string>>): Pick<TaskRecord, 'st
   return found.length === 0 ? {} : { steps: found.map((field) => field.slice(STEP_FIELD.length)) }
 }
 
-/** Whether the task is locked, and its scores in the sets that may hold it. */
-type StatusFacts = Readonly<
-  Record<'locked' | 'delayed' | 'retrying' | 'completed' | 'failed' | 'cancelled' | 'expired', unknown>
+/** Whether the task has a lock, which may have expired, and its scores in the sets that may hold it. */
+type StatusFacts = { readonly isLocked: boolean } & Readonly<
+  Record<'delayed' | 'retrying' | 'completed' | 'failed' | 'cancelled' | 'expired', unknown>
 >
 
-/** Returns the task's status. A job that is in none of the sets is active if it is locked, and waiting otherwise. */
+/** Returns the task's status. A job that is in none of the sets is active if it has a lock, and waiting otherwise. */
 function statusOf(facts: StatusFacts): TaskStatus {
   if (facts.completed !== null) return 'completed'
   if (facts.failed !== null) {
@@ -164,7 +165,7 @@ function statusOf(facts: StatusFacts): TaskStatus {
     return facts.expired === null ? 'dead' : 'expired'
   }
   if (facts.delayed !== null) return facts.retrying === null ? 'scheduled' : 'retrying'
-  return facts.locked === 1 ? 'active' : 'waiting'
+  return facts.isLocked ? 'active' : 'waiting'
 }
 
 /**

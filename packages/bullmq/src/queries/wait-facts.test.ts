@@ -6,6 +6,7 @@ import { eventually } from '@bullpen/testkit'
 import { expect, onTestFinished, test } from 'vitest'
 import { openPatientBroker } from '../broker/patient-broker.fixture.ts'
 import { fleetRig, pool, status } from '../fleet/fleet.fixture.ts'
+import { lockTask } from '../locks/stored-lock.fixture.ts'
 import { CLOSED_BY_OUTBOX } from '../outbox/outbox-bounds.ts'
 import { silent } from '../setup.fixture.ts'
 
@@ -77,7 +78,7 @@ test('a task waits for the concurrency and the rate that a command has set', asy
   await fleet.send(command({ action: 'limit', queue: 'cpu', concurrency: 1 }))
   expect((await reason(second))?.kind).toBe('slot')
   await redis.lmove(cpu.wait, cpu.active, 'RIGHT', 'LEFT')
-  await redis.set(cpu.lock(first), 'token')
+  await lockTask(redis, cpu, first, 'token')
   expect(await reason(second)).toEqual({ kind: 'queue_concurrency', limit: 1, ahead: 0 })
   await fleet.send(command({ action: 'limit', queue: 'cpu', concurrency: 'none', rate: { max: 2, per: '1h' } }))
   await redis.set(cpu.limiter, 2, 'PX', 3_600_000)

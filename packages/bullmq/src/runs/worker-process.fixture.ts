@@ -9,6 +9,7 @@ import type { Redis } from 'ioredis'
 import { openPatientBroker } from '../broker/patient-broker.fixture.ts'
 import { openConsumer } from '../consumer.ts'
 import { queueKeys } from '../keys.ts'
+import { unlockTasks } from '../locks/stored-lock.fixture.ts'
 import { silent } from '../setup.fixture.ts'
 import { repeated } from './repeated.fixture.ts'
 
@@ -82,11 +83,10 @@ export async function openWorkerProcess<C extends Catalogue>(options: WorkerProc
   /** Deletes the locks of the process instead of waiting until they expire. */
   const expireLocks = async (): Promise<void> => {
     isLost = true
-    const locks = pools.flatMap((pool, i) => {
-      const keys = queueKeys(namespace, queues[i] ?? '')
-      return pool.slots().flatMap(({ task }) => (task === undefined ? [] : [keys.lock(task.id)]))
-    })
-    if (locks.length > 0) await redis.del(locks)
+    for (const [i, pool] of pools.entries()) {
+      const ids = pool.slots().flatMap(({ task }) => task?.id ?? [])
+      await unlockTasks(redis, queueKeys(namespace, queues[i] ?? ''), ...ids)
+    }
   }
 
   let waking: NodeJS.Timeout | undefined

@@ -2,7 +2,7 @@
 //
 // BullMQ's Queue, Worker and FlowProducer reach Redis only through a backend, which a factory makes. Ours makes BullMQ's own, and gives it
 // other methods before anything else has it: those whose scripts are Bullpen's (./backend-adds.ts, ./backend-changes.ts,
-// ./backend-locks.ts, ./moves.ts), `execCommand`, which sends the few scripts of BullMQ's that still write, `forQueue` and `waitForJob`.
+// ./backend-events.ts, ./backend-locks.ts, ./moves.ts), `execCommand`, which sends the few scripts of BullMQ's that still write, `forQueue` and `waitForJob`.
 import type { Candidates, Retention } from '@bullpen/engine/internal'
 import { type BackendFactory, createRedisBackend, type RedisClient, type RedisQueueBackend } from 'bullmq'
 import { createReplyClock } from '../clock/reply-clock.ts'
@@ -10,6 +10,7 @@ import { type Commander, defineOnClient, runScriptOnClient, type ScriptRunner } 
 import type { AttemptEnd, PendingEnds } from './attempt-end.ts'
 import { addMethods, PIPELINED, schedulerMethods } from './backend-adds.ts'
 import { changeMethods } from './backend-changes.ts'
+import { eventMethods } from './backend-events.ts'
 import { lockMethods } from './backend-locks.ts'
 import { FLAGGED } from './bullmq-scripts.ts'
 import { moveMethods } from './moves.ts'
@@ -119,6 +120,7 @@ export function withScripts(made: RedisQueueBackend, options: BackendOptions): B
     ...schedulerMethods(made, run),
     ...changeMethods(made, run),
     ...lockMethods(made, run),
+    ...eventMethods(made, run),
     ...moveMethods(made, {
       ...{
         now,

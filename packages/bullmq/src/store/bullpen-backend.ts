@@ -1,7 +1,6 @@
 // The backend of BullMQ's Queues, Workers and FlowProducers that a team creates itself.
 import type { Catalogue } from '@bullpen/contract'
 import type { BackendFactory, IQueueBackend, KeyPrefixOptions, RedisQueueBackend } from 'bullmq'
-import { attachedWorkerId } from '../internals/worker/attached-worker-id.ts'
 import { isPrefixOf } from '../keys.ts'
 import { limitsOf, storeLimits } from '../limits-of-queue.ts'
 import type { ScriptRunner } from '../scripts/script.ts'
@@ -51,22 +50,13 @@ export function bullpenBackend<Other extends IQueueBackend = RedisQueueBackend>(
   catalogue,
   fallback,
 }: BullpenBackendOptions<Other> = {}): BackendFactory<RedisQueueBackend | Other> {
-  return function (this: unknown, name, options, connections) {
+  return (name, options, connections) => {
     // BullMQ passes all options, but its type has only those of any backend.
     const { prefix } = options as KeyPrefixOptions
     if (fallback !== undefined && !isPrefixOf(prefix, name)) return fallback(name, options, connections)
-    if (connections?.withBlockingConnection === true) giveId(this)
     const limitsStorer = catalogue && limitsStorerOf(catalogue, name)
     return backendFactory({ limitsStorer })(name, options, connections)
   }
-}
-
-/**
- * Gives an id to a Worker by which the leader tells its locks from those of Workers without Bullpen's backend. BullMQ calls the factory
- * as a method of the Worker, before it gives it an id of its own.
- */
-function giveId(worker: unknown): void {
-  if (worker instanceof Object) queueMicrotask(() => Object.assign(worker, { id: attachedWorkerId() }))
 }
 
 /**

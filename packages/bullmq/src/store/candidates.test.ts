@@ -4,6 +4,7 @@ import { type Job, Queue, Worker } from 'bullmq'
 import { Redis } from 'ioredis'
 import { expect, inject, it, onTestFinished } from 'vitest'
 import { prefixOf, queueKeys } from '../keys.ts'
+import { unlockTasks } from '../locks/stored-lock.fixture.ts'
 import { backendFactory } from './backend.ts'
 
 async function openQueue() {
@@ -83,7 +84,7 @@ it('a candidate that is locked, active, delayed or ended is not taken', async ()
   await fetch()
   only('orphaned')
   await fetch()
-  await redis.del(keys.lock('orphaned'))
+  await unlockTasks(redis, keys, 'orphaned')
   only('ended')
   await (await fetch())?.moveToCompleted('1', 'mine', false)
   only('locked', 'orphaned', 'ended', 'later')

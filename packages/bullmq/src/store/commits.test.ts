@@ -6,6 +6,7 @@ import { eventually, faultProxy } from '@bullpen/testkit'
 import { Redis } from 'ioredis'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { queueKeys } from '../keys.ts'
+import { lockOwner, lockTask, unlockTasks } from '../locks/stored-lock.fixture.ts'
 import { long, type SetupOptions, setup, short } from '../setup.fixture.ts'
 
 /** Long enough that no lock expires while a test waits. */
@@ -153,7 +154,7 @@ describe('a commit whose answer is lost', () => {
     work.proxy.cut()
     await work.end()
     // The lock expires, and the task runs in another worker.
-    await work.redis.del(work.keys.lock(work.id))
+    await unlockTasks(work.redis, work.keys, work.id)
     await work.redis.lrem(work.keys.active, 1, work.id)
     await work.redis.rpush(work.keys.wait, work.id)
     await work.startPool()
@@ -215,19 +216,19 @@ describe('a commit that comes while Redis refuses writes', () => {
 describe('a commit that Redis refuses is an event of its own, and not an end', () => {
   it.each(VERDICTS)('if another attempt has the lock, for the verdict %s', async (verdict, end) => {
     const work = await atWork(end)
-    await work.redis.set(work.keys.lock(work.id), 'another owner')
+    await lockTask(work.redis, work.keys, work.id, 'another owner')
     await work.end()
     await eventually(() => work.ends().length > 0)
     expect(work.ends()).toMatchObject([{ event: 'attempt.commit_refused', refusal: 'lock_taken', verdict }])
     expect(await work.broker.find(work.id)).toMatchObject({ status: 'active', attemptsMade: 0, attempts: [] })
-    expect(await work.redis.get(work.keys.lock(work.id))).toBe('another owner')
+    expect(await lockOwner(work.redis, work.keys, work.id)).toBe('another owner')
     await work.drain()
     expect(work.ends()).toHaveLength(1)
   })
 
   it.each(VERDICTS)('if the lock has expired, for the verdict %s', async (verdict, end) => {
     const work = await atWork(end)
-    await work.redis.del(work.keys.lock(work.id))
+    await unlockTasks(work.redis, work.keys, work.id)
     await work.end()
     await eventually(() => work.ends().length > 0)
     expect(work.ends()).toMatchObject([{ event: 'attempt.commit_refused', refusal: 'lock_lost', verdict }])

@@ -3,6 +3,7 @@ import { DEFAULT_BREAKER } from '@bullpen/contract/internal'
 import { expect, it } from 'vitest'
 import { decodeBreaker, defineBreakers } from '../breakers/stored-breaker.ts'
 import { stage } from '../internals/turns/stage.fixture.ts'
+import { lockTask } from '../locks/stored-lock.fixture.ts'
 import { runnerOn } from '../scripts/script.ts'
 
 async function stageWithCalls(minimumCalls: number) {
@@ -49,7 +50,7 @@ it('each verdict counts a call, and one that Redis refuses counts none', async (
   }
   await startOne()
   const before = await stored()
-  await fail({ kind: 'dead' }, { before: (id) => redis.set(keys.lock(id), 'another worker', 'PX', 5_000) })
+  await fail({ kind: 'dead' }, { before: (id) => lockTask(redis, keys, id, 'another worker', 5_000) })
   expect(await stored()).toEqual(before)
 })
 

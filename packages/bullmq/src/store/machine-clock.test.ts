@@ -8,6 +8,7 @@ import { Redis } from 'ioredis'
 import { beforeEach, describe, expect, inject, it, onTestFinished, vi } from 'vitest'
 import { openPatientBroker } from '../broker/patient-broker.fixture.ts'
 import { prefixOf, queueKeys } from '../keys.ts'
+import { lockLeftMs, lockOwner, lockTask, unlockTasks } from '../locks/stored-lock.fixture.ts'
 import { ownWorker, slow } from '../plain-processor.fixture.ts'
 import { silent } from '../setup.fixture.ts'
 import { bullpenBackend } from './bullpen-backend.ts'
@@ -142,9 +143,9 @@ describe.each([OFF_MS, -OFF_MS])('on a machine whose clock is %i ms off', (offMs
     })
     const { settled } = startWorker({ lockDuration: 30_000, lockRenewTime: 100 })
     const { id = '' } = await queue.add('own.slow', {})
-    await eventually(async () => (await redis.exists(keys.lock(id))) === 1)
-    await redis.pexpire(keys.lock(id), 15_000)
-    await eventually(async () => (await redis.pttl(keys.lock(id))) > 15_000)
+    const token = await eventually(() => lockOwner(redis, keys, id))
+    await lockTask(redis, keys, id, token, 15_000)
+    await eventually(async () => (await lockLeftMs(redis, keys, id)) > 15_000)
     over.resolve()
     expect((await settled()).event).toBe('completed')
   })
@@ -154,7 +155,7 @@ describe.each([OFF_MS, -OFF_MS])('on a machine whose clock is %i ms off', (offMs
     const { worker } = startWorker({ autorun: false })
     const { id = '' } = await queue.add('own.slow', {})
     await worker.getNextJob('lost', { block: false })
-    await redis.del(keys.lock(id))
+    await unlockTasks(redis, keys, id)
     for (let n = 0; n < 2; n++) {
       await redis.del(keys.attachedCheck)
       await worker.backend.moveStalledJobsToWait()

@@ -6,6 +6,7 @@ import { expect, it } from 'vitest'
 import { encodeKind } from '../internals/status/stored-kind.ts'
 import { capacitySetting, keyLimitSettings } from '../internals/turns/key-limits.ts'
 import { setLimits } from '../internals/turns/set-limits.fixture.ts'
+import { lockTask, unlockTasks } from '../locks/stored-lock.fixture.ts'
 import type { AttemptEnd, ScriptEnd, ScriptVerdict } from './attempt-end.ts'
 import { idOf, newOne, type QueueOfMoves, queueOfMoves, type ScriptMove } from './move-batch.fixture.ts'
 import type { MoveReply } from './move-batch.ts'
@@ -27,8 +28,8 @@ type Spoil = 'none' | 'has no lock' | 'has another lock' | 'is gone' | 'is not a
 
 const SPOILS: Readonly<Record<Spoil, (queue: QueueOfMoves, id: string) => unknown>> = {
   none: () => {},
-  'has no lock': ({ redis, keys }, id) => redis.del(keys.lock(id)),
-  'has another lock': ({ redis, keys }, id) => redis.set(keys.lock(id), 'another', 'PX', 60_000),
+  'has no lock': ({ redis, keys }, id) => unlockTasks(redis, keys, id),
+  'has another lock': ({ redis, keys }, id) => lockTask(redis, keys, id, 'another', 60_000),
   'is gone': ({ redis, keys }, id) => redis.del(keys.job(id)),
   'is not active': ({ redis, keys }, id) => redis.lrem(keys.active, 1, id),
 }

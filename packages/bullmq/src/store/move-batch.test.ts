@@ -7,6 +7,7 @@ import { Redis } from 'ioredis'
 import { expect, inject, it, onTestFinished, vi } from 'vitest'
 import { encodeKind } from '../internals/status/stored-kind.ts'
 import { prefixOf, queueKeys } from '../keys.ts'
+import { unlockTasks } from '../locks/stored-lock.fixture.ts'
 import { backendFactory } from './backend.ts'
 import { completed, idOf, newOne, queueOfMoves } from './move-batch.fixture.ts'
 import type { MoveReply } from './move-batch.ts'
@@ -77,7 +78,7 @@ it('a refused end keeps neither the others from theirs nor any but itself from i
   const { add, start, moves, redis, keys } = queueOfMoves()
   await add(Array.from({ length: 6 }, () => newOne()))
   const [a = '', b = '', c = ''] = await start('a', 'b', 'c')
-  await redis.del(keys.lock(b))
+  await unlockTasks(redis, keys, b)
   const replies = await moves(Date.now(), [
     { token: 'a', starts: true, end: completed(a) },
     { token: 'b', starts: true, end: completed(b) },

@@ -14,6 +14,7 @@ import { describe, expect, inject, it, onTestFinished, vi } from 'vitest'
 import { openWorld } from '../internals/index-model/world.fixture.ts'
 import { repairIndex } from '../internals/status/index-repair.ts'
 import { prefixOf, queueKeys } from '../keys.ts'
+import { lockOwner, lockTask, unlockTasks } from '../locks/stored-lock.fixture.ts'
 import { bullpenBackend } from './bullpen-backend.ts'
 import { stateOf } from './queue-state.fixture.ts'
 
@@ -55,6 +56,7 @@ function stage(kind: keyof typeof KINDS) {
     return (await Job.fromId(queue, id)) ?? expect.fail()
   }
   return {
+    kind,
     namespace,
     redis,
     keys,
@@ -269,7 +271,8 @@ describe('a retry of', () => {
 
 const removed = (job: Job): Promise<void> => job.remove()
 const parentRemoved = (_: Job, { queue }: Stage): Promise<number> => queue.remove('p')
-const lock = ({ redis, keys }: Stage, id: string): Promise<unknown> => redis.set(keys.lock(id), 'token')
+const lock = ({ kind, redis, keys }: Stage, id: string, token = 'token'): Promise<unknown> =>
+  kind === 'bullpen' ? lockTask(redis, keys, id, token) : redis.set(keys.lock(id), token, 'PX', 60_000)
 
 const FAMILY: Children = {
   j: {},
@@ -789,7 +792,7 @@ async function activeParent(one: Stage): Promise<void> {
   await one.start('j')
   for (const id of ['a', 'b']) await one.addChild(id)
   await lock(one, 'j')
-  await one.redis.sadd(one.keys.stalled, 'j')
+  await one.redis.sadd(one.kind === 'bullpen' ? one.keys.unrenewed : one.keys.stalled, 'j')
 }
 
 const waits = (job: Job): Promise<boolean> => job.moveToWaitingChildren('token')
@@ -821,21 +824,21 @@ const WAITS: Readonly<Record<string, Scenario>> = {
   'its children, without a lock': {
     async given(one) {
       await activeParent(one)
-      await one.redis.del(one.keys.lock('j'))
+      await unlockTasks(one.redis, one.keys, 'j')
     },
     call: (job) => job.moveToWaitingChildren('0'),
   },
   'its children, after it has lost its lock': {
     async given(one) {
       await activeParent(one)
-      await one.redis.del(one.keys.lock('j'))
+      await unlockTasks(one.redis, one.keys, 'j')
     },
     call: waits,
   },
   'its children, while another worker has it': {
     async given(one) {
       await activeParent(one)
-      await one.redis.set(one.keys.lock('j'), 'another')
+      await lock(one, 'j', 'another')
     },
     call: waits,
   },
@@ -877,7 +880,7 @@ describe('an active job waits for', () => {
     await one.redis.del(one.keys.active)
     const job = (await one.queue.getJob('j')) ?? expect.fail()
     await expect(waits(job)).rejects.toMatchObject({ code: -3 })
-    expect(await one.redis.get(one.keys.lock('j'))).toBe('token')
+    expect(await lockOwner(one.redis, one.keys, 'j')).toBe('token')
   })
 
   it('its children, and meanwhile holds no place of its concurrency key', async () => {

@@ -26,9 +26,14 @@ export async function stateOf(
   const found: Record<string, unknown> = {}
   const shown = (text: string): string =>
     text.replaceAll(namespace, 'ns').replaceAll(VARYING, (each) => `${varying(each)}`)
+  const ignored = [...(options.ignoredFields ?? []), 'lock']
   for (const key of (await redis.keys(`*${namespace}*`)).filter((each) => !options.ignores(each))) {
-    const value = await storedIn(redis, key, options)
-    found[shown(key)] = JSON.parse(shown(JSON.stringify([value, (await redis.pttl(key)) > 0])))
+    const value = await storedIn(redis, key, { ...options, ignoredFields: ignored })
+    const name = shown(key).replace(/:unrenewed$/, ':stalled')
+    found[name] = JSON.parse(shown(JSON.stringify([value, (await redis.pttl(key)) > 0])))
+    // Bullpen's lock is shown like BullMQ's.
+    const lock = (await redis.type(key)) === 'hash' && (await redis.hget(key, 'lock'))
+    if (lock) found[`${name}:lock`] = [lock.slice(lock.indexOf(' ') + 1), true]
   }
   return found
 }

@@ -3,8 +3,8 @@ import { randomUUID } from 'node:crypto'
 import { MAX_LOSSES } from '@bullpen/engine/internal'
 import { Redis } from 'ioredis'
 import { describe, expect, inject, it, onTestFinished } from 'vitest'
-import { attachedWorkerId } from '../internals/worker/attached-worker-id.ts'
 import { queueKeys } from '../keys.ts'
+import { lockTask, unlockTasks } from '../locks/stored-lock.fixture.ts'
 import { runnerOn, runScript } from '../scripts/script.ts'
 import { recoverLostTasks } from './recover.ts'
 import { recoverScript } from './scripts.ts'
@@ -60,11 +60,11 @@ describe('a search for lost tasks', () => {
 
   it('leaves a task with a lock alone, and one whose lock was renewed between the searches', async () => {
     const { redis, keys, check } = await activeTask()
-    await redis.set(keys.lock('j'), 'token')
+    await lockTask(redis, keys, 'j', 'token')
     await check(1)
     await check(1)
-    await redis.srem(keys.stalled, 'j')
-    await redis.del(keys.lock('j'))
+    await redis.srem(keys.unrenewed, 'j')
+    await unlockTasks(redis, keys, 'j')
     await check(1)
     expect(await redis.lrange(keys.active, 0, -1)).toEqual(['j'])
   })
@@ -141,39 +141,39 @@ describe('a search for lost tasks', () => {
 
   it('forgets the mark of a task that is not active any more', async () => {
     const { redis, keys, check } = await activeTask()
-    await redis.sadd(keys.stalled, 'removed')
+    await redis.sadd(keys.unrenewed, 'removed')
     expect(await check(1)).toMatchObject({ ids: [] })
-    expect(await redis.smembers(keys.stalled)).toEqual(['j'])
+    expect(await redis.smembers(keys.unrenewed)).toEqual(['j'])
     expect(await redis.exists(keys.wait)).toBe(0)
   })
 
   it('says when the first lock expires that has not been renewed since the search before', async () => {
     const { redis, keys, check } = await activeTask()
     await redis.lpush(keys.active, 'k', 'renewed')
-    for (const id of ['j', 'k', 'renewed']) await redis.set(keys.lock(id), 'token', 'PX', id === 'k' ? 40_000 : 50_000)
+    for (const id of ['j', 'k', 'renewed']) await lockTask(redis, keys, id, 'token', id === 'k' ? 40_000 : 50_000)
     expect(await check(1)).toMatchObject({ ids: [], expiresInMs: null })
-    await redis.pexpire(keys.lock('renewed'), 30_000)
-    await redis.srem(keys.stalled, 'renewed')
+    await lockTask(redis, keys, 'renewed', 'token', 30_000)
+    await redis.srem(keys.unrenewed, 'renewed')
     const { expiresInMs } = await check(1)
     expect(expiresInMs).toBeGreaterThan(30_000)
     expect(expiresInMs).toBeLessThanOrEqual(40_000)
   })
 })
 
-describe("the tasks that a search finds in the hands of Workers without Bullpen's backend", () => {
-  const UUID = randomUUID()
+type Stage = Awaited<ReturnType<typeof activeTask>>
+const bullmqLock = ({ redis, keys }: Stage) => redis.set(keys.lock('j'), 'token', 'PX', 60_000)
 
+describe("the tasks that a search finds in the hands of Workers without Bullpen's backend", () => {
   it.each([
-    ['are those whose tokens BullMQ has made of a UUID', `${UUID}:7`, ['j']],
-    ['are those of a Worker in another language', `${UUID.replaceAll('-', '')}:7`, ['j']],
-    ['are none of an attached Worker', `${attachedWorkerId()}:7`, []],
-    ['are none with a token that a team has chosen', 'my-token', []],
-  ])('%s', async (_name, token, found) => {
-    const { redis, keys, check } = await activeTask()
-    await redis.set(keys.lock('j'), token, 'PX', 60_000)
+    ['are those with a lock of BullMQ', bullmqLock, ['j']],
+    ['are none with a lock of Bullpen', ({ redis, keys }: Stage) => lockTask(redis, keys, 'j'), []],
+  ])('%s', async (_name, lock, found) => {
+    const one = await activeTask()
+    const { redis, keys, check } = one
+    await lock(one)
     expect((await check(1)).unattached.size).toBe(0)
     expect([...(await check(1)).unattached.keys()]).toEqual(found)
-    await redis.srem(keys.stalled, 'j')
+    await redis.srem(keys.unrenewed, 'j')
     expect((await check(1)).unattached.size).toBe(0)
   })
 })
@@ -187,8 +187,12 @@ describe('a search among many active tasks', () => {
     const ids = Array.from({ length: count }, (_, i) => `task-${i}`)
     const filling = redis.pipeline().rpush(keys.active, ...ids)
     for (const [i, id] of ids.entries()) {
-      filling.hset(keys.job(id), { name: 'a.b', data: '{}', ats: 1 })
-      if (i % 2 === 0) filling.set(keys.lock(id), 'token')
+      filling.hset(keys.job(id), {
+        name: 'a.b',
+        data: '{}',
+        ats: 1,
+        lock: i % 2 === 0 ? `${Date.now() + 600_000} token` : '',
+      })
     }
     await filling.exec()
     const run = async (position: string) => {
@@ -202,7 +206,7 @@ describe('a search among many active tasks', () => {
   it('marks all of them, and then returns each lost one once, at most 50 in one run', async () => {
     const { redis, keys, ids, lost, check, run } = await manyTasks(2_500)
     expect(await check(1)).toMatchObject({ ids: [] })
-    expect(await redis.scard(keys.stalled)).toBe(ids.length)
+    expect(await redis.scard(keys.unrenewed)).toBe(ids.length)
     const pages: string[][] = []
     for (let position = '0 0'; position !== ''; ) {
       const { next, returned } = await run(position)
@@ -214,12 +218,12 @@ describe('a search among many active tasks', () => {
     expect((await redis.lrange(keys.wait, 0, -1)).toSorted()).toEqual(lost.toSorted())
     expect(await redis.llen(keys.active)).toBe(ids.length - lost.length)
     expect(await redis.hget(keys.totals, 'recovered')).toBe(`${lost.length}`)
-    expect(await redis.scard(keys.stalled)).toBe(ids.length - lost.length)
+    expect(await redis.scard(keys.unrenewed)).toBe(ids.length - lost.length)
   })
 
   it('returns fewer in one run if their list is long', async () => {
     const { redis, keys, lost, run } = await manyTasks(20)
-    await redis.sadd(keys.stalled, ...lost)
+    await redis.sadd(keys.unrenewed, ...lost)
     const filler = Array.from({ length: 30_000 }, (_, i) => `other-${i}`)
     await redis.lpush(keys.active, ...filler)
     const first = await run('0 0')
@@ -233,7 +237,7 @@ describe('a search among many active tasks', () => {
     const { redis, keys, ids } = await manyTasks(1_500)
     const check = { base: keys.base, now: () => 1_000, maxLosses: MAX_LOSSES, fencing: 1, isOver: () => true }
     await recoverLostTasks(runnerOn(redis), check)
-    expect(await redis.scard(keys.stalled)).toBe(1_000)
+    expect(await redis.scard(keys.unrenewed)).toBe(1_000)
     expect(ids).toHaveLength(1_500)
   })
 })

@@ -51,7 +51,7 @@ export async function recoverLostTasks(run: ScriptRunner, check: Check): Promise
   for (let checkMs = check.checkMs ?? ''; ; checkMs = '') {
     const sentAt = performance.now()
     const args = { base, now: now?.() ?? '', maxLosses, fencing, checkMs, position }
-    const [next, expiresInMs, held, ...returned] = await run(recoverScript, { stalled: `${base}stalled` }, args)
+    const [next, expiresInMs, held, ...returned] = await run(recoverScript, { unrenewed: `${base}unrenewed` }, args)
     ids.push(...returned)
     for (let i = 0; i + 1 < held.length; i += 2) unattached.set(held[i] ?? '', held[i + 1] ?? '')
     if (expiresInMs !== null) soonest = Math.min(soonest ?? expiresInMs, expiresInMs)

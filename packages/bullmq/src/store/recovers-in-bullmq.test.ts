@@ -5,6 +5,7 @@ import { Redis } from 'ioredis'
 import { describe, expect, inject, it, onTestFinished } from 'vitest'
 import { backendOf } from '../internals/pins/plain.fixture.ts'
 import { prefixOf, queueKeys } from '../keys.ts'
+import { lockLeftMs, lockTask, unlockTasks } from '../locks/stored-lock.fixture.ts'
 import { bullpenBackend } from './bullpen-backend.ts'
 import { stateOf } from './queue-state.fixture.ts'
 
@@ -22,13 +23,16 @@ function stage(isBullpens: boolean, more: Partial<WorkerOptions> = {}) {
   })
   const backend = backendOf(worker)
   const mark = isBullpens ? keys.attachedCheck : keys.stalledCheck
+  const marked = isBullpens ? keys.unrenewed : keys.stalled
   return {
-    ...{ namespace, redis, keys, queue, backend, mark },
+    ...{ namespace, redis, keys, queue, options, backend, mark, marked },
+    lock: (id: string, token = 'token'): Promise<unknown> =>
+      isBullpens ? lockTask(redis, keys, id, token, 60_000) : redis.set(keys.lock(id), token, 'PX', 60_000),
     /** Adds a job, and makes it active as a worker does that dies at once. */
     async lose(jobId: string, jobOptions: JobsOptions = {}): Promise<void> {
       await queue.add('x', {}, { jobId, ...jobOptions })
       expect((await worker.getNextJob('lost', { block: false }))?.id).toBe(jobId)
-      await redis.del(keys.lock(jobId))
+      await unlockTasks(redis, keys, jobId)
     },
     /** Checks without waiting for the interval since the last check. */
     async check(): Promise<string[]> {
@@ -71,11 +75,11 @@ const SCENARIOS: Readonly<Record<string, (one: Stage) => Promise<unknown>>> = {
     await lose('lost')
     await queue.pause()
   },
-  'in a queue at its concurrency': async ({ lose, redis, keys, queue }) => {
+  'in a queue at its concurrency': async ({ lose, redis, keys, queue, lock }) => {
     await lose('lost')
     await redis.lpush(keys.active, 'other')
     await redis.hset(keys.job('other'), { name: 'x' })
-    await redis.set(keys.lock('other'), 'token')
+    await lock('other')
     await queue.setGlobalConcurrency(1)
   },
   'once too often': async ({ lose, redis, keys }) => {
@@ -96,14 +100,14 @@ const SCENARIOS: Readonly<Record<string, (one: Stage) => Promise<unknown>>> = {
     await lose('lost')
     await redis.hset(keys.job('lost'), { stc: 5, rjk: 'daily' })
   },
-  'while another one is locked': async ({ lose, redis, keys }) => {
+  'while another one is locked': async ({ lose, lock }) => {
     await lose('locked')
-    await redis.set(keys.lock('locked'), 'token', 'PX', 60_000)
+    await lock('locked')
     await lose('lost')
   },
-  'with a mark of a job that is not active': async ({ lose, redis, keys }) => {
+  'with a mark of a job that is not active': async ({ lose, redis, marked }) => {
     await lose('lost')
-    await redis.sadd(keys.stalled, 'gone')
+    await redis.sadd(marked, 'gone')
   },
 }
 
@@ -119,10 +123,10 @@ describe('a job that is lost', () => {
 
   it('is looked for once in an interval, however many Workers look', async () => {
     const { reply } = await expectSame(
-      async ({ lose, backend, redis, keys, mark }) => {
+      async ({ lose, backend, redis, mark, marked }) => {
         await lose('lost')
         const replies = [await backend.moveStalledJobsToWait(), await backend.moveStalledJobsToWait()]
-        return [replies, await redis.smembers(keys.stalled), (await redis.pttl(mark)) > 50_000]
+        return [replies, await redis.smembers(marked), (await redis.pttl(mark)) > 50_000]
       },
       { stalledInterval: 60_000 },
     )
@@ -142,17 +146,18 @@ describe('a job that is lost', () => {
 
 describe('a lock', () => {
   it('is renewed if the Worker holds it, and not otherwise, alone or together, as in BullMQ', async () => {
-    const { reply } = await expectSame(async ({ lose, backend, redis, keys }) => {
+    const { reply } = await expectSame(async ({ lose, backend, redis, keys, lock, marked }) => {
       for (const id of ['mine', 'theirs', 'free']) await lose(id)
-      await redis.mset(keys.lock('mine'), 'token', keys.lock('theirs'), 'other')
-      await redis.sadd(keys.stalled, 'mine', 'theirs', 'free')
+      await lock('mine')
+      await lock('theirs', 'other')
+      await redis.sadd(marked, 'mine', 'theirs', 'free')
       const ids = ['mine', 'theirs', 'free', 'unknown']
       const alone = await Promise.all(ids.map((id) => backend.extendLock(id, 'token', 60_000)))
-      const marked = (await redis.smembers(keys.stalled)).toSorted()
-      await redis.sadd(keys.stalled, 'mine')
+      const stillMarked = (await redis.smembers(marked)).toSorted()
+      await redis.sadd(marked, 'mine')
       const tokens = ids.map(() => 'token')
       const together = await backend.extendLocks(ids, tokens, 90_000)
-      return { alone, marked, together, lasts: (await redis.pttl(keys.lock('mine'))) > 60_000 }
+      return { alone, marked: stillMarked, together, lasts: (await lockLeftMs(redis, keys, 'mine')) > 60_000 }
     })
     expect(reply).toEqual({
       alone: [1, 0, 0, 0],
@@ -162,13 +167,32 @@ describe('a lock', () => {
     })
   })
 
+  it("keeps its job from the check of a Worker without Bullpen's backend if it is renewed between two of them", async () => {
+    const { backend, options, redis, keys, lock } = stage(true)
+    const plain = new Worker('q', async () => {}, { ...options, autorun: false })
+    onTestFinished(() => plain.close(true))
+    for (const id of ['renewed', 'left']) {
+      await redis.rpush(keys.active, id)
+      await redis.hset(keys.job(id), { name: 'x', ats: 1 })
+      await lock(id)
+    }
+    const check = async () => {
+      await redis.del(keys.stalledCheck)
+      return backendOf(plain).moveStalledJobsToWait()
+    }
+    expect(await check()).toEqual([])
+    await backend.extendLocks(['renewed'], ['token'], 60_000)
+    expect(await check()).toEqual(['left'])
+    expect(await redis.lrange(keys.active, 0, -1)).toEqual(['renewed'])
+  })
+
   it('is renewed with as many others as a Worker has', async () => {
-    const { backend, redis, keys } = stage(true)
+    const { backend, redis, keys, lock } = stage(true)
     const ids = Array.from({ length: 600 }, (_, i) => `job-${i}`)
-    await redis.mset(...ids.slice(1).flatMap((id) => [keys.lock(id), 'token']))
+    await Promise.all(ids.slice(1).map((id) => lock(id)))
     const tokens = ids.map(() => 'token')
     expect(await backend.extendLocks(ids, tokens, 60_000)).toEqual(['job-0'])
-    expect(await redis.pttl(keys.lock('job-599'))).toBeGreaterThan(0)
+    expect(await lockLeftMs(redis, keys, 'job-599')).toBeGreaterThan(0)
     expect(await backend.extendLocks([], [], 60_000)).toEqual([])
   })
 })

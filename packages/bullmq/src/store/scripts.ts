@@ -119,7 +119,8 @@ local function count_active(has_changed)
 end
 `,
   'attempt-end': `--- @include task-end
-local has_marks
+--- @include lock
+--- @include unmark
 local function read_end(id, token, at)
   local ending = {
     id = id,
@@ -151,8 +152,9 @@ local function read_end(id, token, at)
 end
 local function refusal_of(ending)
   local job, token = ending.job, ending.token
-  local name, attempts, at_end, lane, priority, deferred, deduplication, parent_key, parent =
-    unpack(redis.call('HMGET', job, 'name', 'atm', 'atEnd', 'lane', 'priority', 'defa', 'deid', 'parentKey', 'parent'))
+  local name, lock, attempts, at_end, lane, priority, deferred, deduplication, parent_key, parent = unpack(
+    redis.call('HMGET', job, 'name', 'lock', 'atm', 'atEnd', 'lane', 'priority', 'defa', 'deid', 'parentKey', 'parent')
+  )
   if not name and redis.call('EXISTS', job) == 0 then
     return (rare('resent').was_deleted(ending) or rare('resent').has_gone_on(ending)) and 0 or -1
   end
@@ -162,7 +164,7 @@ local function refusal_of(ending)
   if ending.verdict == 'completed' and redis.call('EXISTS', job .. ':dependencies', job .. ':unsuccessful') > 0 then
     return redis.call('EXISTS', job .. ':dependencies') == 1 and -4 or -9
   end
-  local owner = token ~= '0' and redis.call('GET', job .. ':lock')
+  local owner = token ~= '0' and owner_of(lock)
   if token ~= '0' and owner ~= token then
     return (rare('resent').was_stored(ending) or rare('resent').has_gone_on(ending)) and 0 or owner and -6 or -2
   end
@@ -182,13 +184,7 @@ local function end_attempt(ending)
     return -3, false
   end
   if ending.token ~= '0' then
-    redis.call('DEL', ending.job .. ':lock')
-    if has_marks == nil then
-      has_marks = redis.call('EXISTS', base .. 'stalled') == 1
-    end
-    if has_marks then
-      redis.call('SREM', base .. 'stalled', id)
-    end
+    unmark(id)
   end
   if ending.lane then
     features = rare('turns').give_back(ending.lane)
@@ -694,6 +690,7 @@ end
 --- @include rare-turns
 --- @include leave-lane
 --- @include leave-list
+--- @include lock
 --- @include forget-turns
 local function hold_until(lane)
   local pass = lane.starts_at and redis.call('ZSCORE', base .. 'turns', lane.name)
@@ -738,9 +735,10 @@ local function take_candidate(ids, obstacles, places)
     local score = places.has_set and tonumber(redis.call('ZSCORE', base .. 'prioritized', id))
     if score and (not lowest or score < lowest) then
       first, lowest = id, score
-    elseif not score and places.has_list and redis.call('EXISTS', base .. id .. ':lock') == 0 then
-      local enqueued_at, ended_at, lane = unpack(redis.call('HMGET', base .. id, 'timestamp', 'finishedOn', 'lane'))
-      local may_start = enqueued_at and not ended_at
+    elseif not score and places.has_list then
+      local enqueued_at, ended_at, lane, lock =
+        unpack(redis.call('HMGET', base .. id, 'timestamp', 'finishedOn', 'lane', 'lock'))
+      local may_start = enqueued_at and not ended_at and not owner_of(lock)
       if may_start and lane and is_examined then
         if is_held[lane] == nil then
           is_held[lane] = is_lane_held(lane, obstacles)
@@ -1823,9 +1821,10 @@ end
 --- @include delete-counted
 --- @include leave-lane
 --- @include leave-list
+--- @include lock
 --- @include remove-ended
 local function is_locked(job, with_children)
-  if redis.call('EXISTS', job .. ':lock') == 1 then
+  if is_running(job) then
     return true
   end
   for _, child in ipairs(with_children and redis.call('SMEMBERS', job .. ':dependencies') or {}) do
@@ -2307,6 +2306,28 @@ local function limiters()
   return created_limiters
 end
 `,
+  lock: `--- @include time
+local TIME_LENGTH = 13
+local function lock_of(token, ms)
+  return whole(millis() + ms) .. ' ' .. token
+end
+local function left_of(lock)
+  local left = lock and lock ~= '' and tonumber(string.sub(lock, 1, TIME_LENGTH)) - millis()
+  return left and left > 0 and left or nil
+end
+local function owner_of(lock)
+  return left_of(lock) and string.sub(lock, TIME_LENGTH + 2) or nil
+end
+local function owns_lock(job, token)
+  return owner_of(redis.call('HGET', job, 'lock')) == token
+end
+local function own_lock_left(job)
+  return left_of(redis.call('HGET', job, 'lock'))
+end
+local function is_running(job)
+  return own_lock_left(job) ~= nil or redis.call('EXISTS', job .. ':lock') == 1
+end
+`,
   losses: `local TOO_MANY_LOSSES = 'job stalled more than allowable limit'
 local function count_loss(job, loss, max)
   local starts = loss.starts
@@ -2372,6 +2393,7 @@ local function read_lost(id)
 end
 local function return_lost(task, at, max)
   local id, starts, attempt = task.id, task.starts or '0', task.attempt
+  redis.call('HSET', task.job, 'lock', '')
   count_loss(task.job, task, max)
   local record = string.format(LOST_RECORD, starts, attempt, task.worker, task.begun or at, at)
   append_stack(task.job, task.stacks, record)
@@ -2379,7 +2401,7 @@ local function return_lost(task, at, max)
     give_back(task.lane)
   end
   place_waiting(id, task.lane, 0, true)
-  add_bullmq_event('waiting', id, 'prev', 'active')
+  add_move_event('waiting', id, 'prev', 'active')
   add_bullmq_event('stalled', id)
   note_moved(id)
   if task.events then
@@ -3028,14 +3050,14 @@ local function place_waiting(id, lane, priority, to_head)
 end
 local function place_task(task)
   local id = task.id
-  add_bullmq_event('added', id, 'name', task.name)
+  add_move_event('added', id, 'name', task.name)
   if task.delay then
     local due = task.enqueued_at + task.delay
     delay_task(id, due, 'scheduled')
-    return add_bullmq_event('delayed', id, 'delay', whole(due))
+    return add_move_event('delayed', id, 'delay', whole(due))
   end
   place_waiting(id, task.lane, tonumber(task.priority or 0), false)
-  add_bullmq_event('waiting', id)
+  add_move_event('waiting', id)
 end
 local function write_waiting()
   if #waiting > 0 then
@@ -3174,11 +3196,21 @@ local function charge_api_key(task)
   end
 end
 `,
-  'queue-meta': `local MAX_STORED_EVENTS = '10000'
+  'queue-meta': `--- @include time
+local MAX_STORED_EVENTS = '10000'
 local stored_meta, is_emptied
 local function queue_meta(is_changed)
   if not stored_meta or is_changed then
-    stored_meta = redis.call('HMGET', base .. 'meta', 'paused', 'concurrency', 'max', 'duration', 'opts.maxLenEvents')
+    stored_meta = redis.call(
+      'HMGET',
+      base .. 'meta',
+      'paused',
+      'concurrency',
+      'max',
+      'duration',
+      'opts.maxLenEvents',
+      'allEventsUntil'
+    )
   end
   return stored_meta
 end
@@ -3202,6 +3234,12 @@ local function add_bullmq_event(name, id, ...)
     most = MAX_STORED_EVENTS
   end
   redis.call('XADD', stream, 'MAXLEN', '~', most, '*', 'event', name, 'jobId', id, ...)
+end
+local function add_move_event(name, id, ...)
+  local last = queue_meta()[6]
+  if not last or last ~= '0' and tonumber(last) > millis() then
+    add_bullmq_event(name, id, ...)
+  end
 end
 `,
   'rank-in-set': `--- @include is-after
@@ -3256,7 +3294,7 @@ local function store_end(ending, set, result, attempts)
   local fields = ending.fields or {}
   local n = #fields
   fields[n + 1], fields[n + 2], fields[n + 3], fields[n + 4] = 'atm', attempts, result, ending.value
-  fields[n + 5], fields[n + 6] = 'finishedOn', time
+  fields[n + 5], fields[n + 6], fields[n + 7], fields[n + 8] = 'finishedOn', time, 'lock', ''
   redis.call('HSET', job, unpack(fields))
   if set == 'completed' then
     redis.call('ZADD', base .. 'completed', time, id)
@@ -3494,6 +3532,7 @@ local function was_removed(home, task)
 end
 `,
   'resent-end': `--- @include decode-json
+--- @include lock
 local function record_in(fields)
   for i = 1, #fields, 2 do
     if fields[i] == 'stacktrace' then
@@ -3525,12 +3564,8 @@ local by_token
 local function started_before(token, id)
   if not by_token then
     by_token = {}
-    local ids, locks = redis.call('LRANGE', base .. 'active', '0', MOST_LOOKED_AT - 1), {}
-    for i, each in ipairs(ids) do
-      locks[i] = base .. each .. ':lock'
-    end
-    for i, lock in ipairs(#ids > 0 and redis.call('MGET', unpack(locks)) or {}) do
-      by_token[lock or ''] = ids[i]
+    for _, each in ipairs(redis.call('LRANGE', base .. 'active', '0', MOST_LOOKED_AT - 1)) do
+      by_token[owner_of(redis.call('HGET', base .. each, 'lock')) or ''] = each
     end
   end
   local found = by_token[token]
@@ -3729,7 +3764,7 @@ local function return_ended(task, set, forgotten, to_head)
   charge(base, job, 1)
   redis.call('HINCRBY', base .. 'totals', 'retried', 1)
   place_waiting(id, task.lane, priority, to_head and priority == 0)
-  add_bullmq_event('waiting', id, 'prev', set)
+  add_move_event('waiting', id, 'prev', set)
   if task.parent then
     return_to_parent(job, task.parent, set)
   end
@@ -4344,7 +4379,7 @@ local function end_task(ending)
     queue_meta(true)
   end
   if is_completed and not ending.fields and not ending.keepCount and not ending.keepAge then
-    redis.call('HSET', job, 'atm', attempts, 'returnvalue', value, 'finishedOn', time)
+    redis.call('HSET', job, 'atm', attempts, 'returnvalue', value, 'finishedOn', time, 'lock', '')
     redis.call('ZADD', base .. 'completed', time, id)
   else
     rare('ends').store_end(ending, set, result, attempts)
@@ -4419,7 +4454,7 @@ local function promote_task(id)
     redis.call('HDEL', job, 'waits')
   end
   enter_place(id, lane, tonumber(priority or '0') or 0, waits and true or false)
-  redis.call('XADD', base .. 'events', '*', 'event', 'waiting', 'jobId', id, 'prev', 'delayed')
+  add_move_event('waiting', id, 'prev', 'delayed')
   redis.call('HSET', job, 'delay', '0')
 end
 local function promote(ids)
@@ -4442,9 +4477,7 @@ local function store_fields(ending, ...)
     fields[#fields + 1] = 'atm'
     fields[#fields + 1] = whole(ending.attempts + 1)
   end
-  if #fields > 0 then
-    redis.call('HSET', ending.job, unpack(fields))
-  end
+  redis.call('HSET', ending.job, 'lock', '', unpack(fields))
 end
 local function uncount_start(job)
   return redis.call('HINCRBY', job, 'ats', -1)
@@ -4478,7 +4511,7 @@ local function delay(ending)
   local is_retry = verdict == 'retrying' or verdict == 'postponed' and was_retrying(ending)
   store_fields(ending, 'delay', whole(delay_ms))
   local score = enter_delayed(base, id, due, is_retry and 'retrying' or 'scheduled')
-  add_bullmq_event('delayed', id, 'delay', whole(due))
+  add_move_event('delayed', id, 'delay', whole(due))
   if verdict == 'postponed' then
     note_postponed(id, job, score)
   end
@@ -4502,7 +4535,7 @@ local function wait_again(ending)
   if is_open() or not is_retry and (lane or priority > 0) then
     redis.call('ZADD', base .. 'marker', '0', '0')
   end
-  add_bullmq_event('waiting', id, 'prev', 'active')
+  add_move_event('waiting', id, 'prev', 'active')
   if verdict == 'released' and uncount_start(job) == 0 then
     expire_again(id, job)
   end
@@ -4530,6 +4563,7 @@ end
 `,
   'task-start': `--- @include queue-meta
 --- @include rare-functions
+--- @include lock
 local MAX_DROPPED = 1000
 local dropped = 0
 local found_nothing
@@ -4564,6 +4598,14 @@ local function take_next()
     rare('turns').limited().hold_places(id)
   end
   return id, false
+end
+local function count_of(fields, name)
+  for i = 1, #fields, 2 do
+    if fields[i] == name then
+      return tonumber(fields[i + 1])
+    end
+  end
+  return 0
 end
 local function start_task(token)
   if found_nothing then
@@ -4600,18 +4642,15 @@ local function start_task(token)
   if max then
     rare('rate').count_start(job, tonumber(ownPerMs) or tonumber(meta[4] or '') or 1)
   end
-  if token ~= '0' then
-    redis.call('SET', job .. ':lock', token, 'PX', lockMs)
-  end
-  redis.call('XADD', base .. 'events', '*', 'event', 'active', 'jobId', id, 'prev', 'waiting')
+  add_move_event('active', id, 'prev', 'waiting')
+  local starts = count_of(fields, 'ats') + 1
   fields[count + 1], fields[count + 2] = 'processedOn', time
-  fields[count + 3], fields[count + 4] = 'ats', tostring(redis.call('HINCRBY', job, 'ats', '1'))
+  fields[count + 3], fields[count + 4] = 'ats', tostring(starts)
   if worker ~= '' then
-    redis.call('HSET', job, 'processedOn', time, 'pb', worker)
     fields[count + 5], fields[count + 6] = 'pb', worker
-  else
-    redis.call('HSET', job, 'processedOn', time)
   end
+  local lock = token == '0' and '' or lock_of(token, lockMs)
+  redis.call('HSET', job, 'lock', lock, unpack(fields, count + 1))
   if is_last then
     redis.call('ZREM', base .. 'marker', '0')
   elseif not has_marker then
@@ -4701,8 +4740,10 @@ local function micros()
   local time = redis.call('TIME')
   return time[1] * 1000000 + time[2]
 end
+local read_millis
 local function millis()
-  return math.floor(micros() / 1000)
+  read_millis = read_millis or math.floor(micros() / 1000)
+  return read_millis
 end
 `,
   'token-bucket': `local function tokens_in(stored, now, max, per)
@@ -4821,10 +4862,8 @@ end
 --- @include key-owner
 --- @include matching-rule
 --- @include leave-place
+--- @include lock
 local NAMED_SETS = { 'scheduled', 'retrying', 'completed', 'dead', 'cancelled', 'expired' }
-local function is_running(id)
-  return redis.call('EXISTS', base .. id .. ':lock') == 1
-end
 local function status_of(id)
   if redis.call('EXISTS', base .. id) == 0 then
     return ''
@@ -4834,13 +4873,13 @@ local function status_of(id)
       return set
     end
   end
-  return is_running(id) and 'active' or 'waiting'
+  return is_running(base .. id) and 'active' or 'waiting'
 end
 local function has_started(id)
   return tonumber(redis.call('HGET', base .. id, 'ats') or '0') > 0
 end
 local function certain_end(id, now)
-  if is_running(id) then
+  if is_running(base .. id) then
     return nil
   end
   local expires_at = tonumber(redis.call('ZSCORE', base .. 'expiries', id) or now + 1)
@@ -4926,6 +4965,18 @@ local function delete_replaced(task)
   redis.call('ZREM', base .. 'expiries', id)
   redis.call('XADD', base .. 'events', '*', 'event', 'removed', 'jobId', id, 'prev', place or 'unknown')
   stored_bytes = nil
+end
+`,
+  unmark: `local has_marks
+local function unmark(id)
+  local own, others = base .. 'unrenewed', base .. 'stalled'
+  if has_marks == nil then
+    has_marks = redis.call('EXISTS', own, others) > 0
+  end
+  if has_marks then
+    redis.call('SREM', own, id)
+    redis.call('SREM', others, id)
+  end
 end
 `,
 } as const
@@ -5185,22 +5236,23 @@ return page
  * Cancels one task: ends it if no worker is running it, and otherwise asks the worker to stop it.
  */
 export const cancelTaskScript = luaScript<
-  'job' | 'lock' | 'completed' | 'failed' | 'waitingChildren' | 'cancelling' | 'cancelReply',
+  'job' | 'completed' | 'failed' | 'waitingChildren' | 'cancelling' | 'cancelReply',
   'base' | 'id' | 'now' | 'stoppable' | 'reason' | 'record' | 'channel' | 'by' | 'request' | 'repeats',
   [answer: CancelAnswer, task: string]
 >({
   name: 'cancel-task',
-  keys: ['job', 'lock', 'completed', 'failed', 'waitingChildren', 'cancelling', 'cancelReply'],
+  keys: ['job', 'completed', 'failed', 'waitingChildren', 'cancelling', 'cancelReply'],
   args: ['base', 'id', 'now', 'stoppable', 'reason', 'record', 'channel', 'by', 'request', 'repeats'],
   includes: INCLUDES,
   lua: `#!lua flags=allow-oom
-local job, lock, completed, failed = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
-local waitingChildren, cancelling, cancelReply = KEYS[5], KEYS[6], KEYS[7]
+local job, completed, failed = KEYS[1], KEYS[2], KEYS[3]
+local waitingChildren, cancelling, cancelReply = KEYS[4], KEYS[5], KEYS[6]
 local base, id, now, stoppable, reason, record = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
 local channel, by, request, repeats = ARGV[7], ARGV[8], ARGV[9], ARGV[10]
 --- @include stored-reply
 --- @include leave-place
 --- @include end-without-run
+--- @include lock
 local CANCEL_REPLY_KEPT_MS = 60000
 local function without_request(answer)
   redis.call('HDEL', cancelling, id)
@@ -5211,7 +5263,7 @@ local function replied(answer, name)
   return { answer, name }
 end
 local function end_waiting()
-  if redis.call('EXISTS', lock) == 1 or redis.call('ZSCORE', waitingChildren, id) then
+  if is_running(job) or redis.call('ZSCORE', waitingChildren, id) then
     return false
   end
   local task = read_waiting_task(id)
@@ -5861,6 +5913,7 @@ export const writeEventsScript = luaScript<'eventBatch', 'base' | 'number' | 'ta
   lua: `#!lua flags=allow-oom
 local eventBatch = KEYS[1]
 local base, number, tasks, maxLogs = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
+--- @include lock
 local REMEMBERED_MS = 60000
 if redis.call('GET', eventBatch) == number then
   return
@@ -5873,7 +5926,7 @@ local function is_kept(line, job)
 end
 for _, task in ipairs(cjson.decode(tasks)) do
   local id, token, events = unpack(task)
-  if redis.call('GET', base .. id .. ':lock') == token then
+  if owns_lock(base .. id, token) then
     local count
     for line in string.gmatch(events, '[^\\n]+') do
       if not count then
@@ -7072,15 +7125,16 @@ end
  * effect has already happened. Checking the lock's token is not enough, because a plain BullMQ Worker may use the same token for the next
  * attempt.
  */
-export const keepStepScript = luaScript<'job' | 'lock', 'token' | 'fencingToken' | 'field' | 'result', string | null>({
+export const keepStepScript = luaScript<'job', 'token' | 'fencingToken' | 'field' | 'result', string | null>({
   name: 'keep-step',
-  keys: ['job', 'lock'],
+  keys: ['job'],
   args: ['token', 'fencingToken', 'field', 'result'],
   includes: INCLUDES,
   lua: `#!lua flags=allow-oom
-local job, lock = KEYS[1], KEYS[2]
+local job = KEYS[1]
 local token, fencingToken, field, result = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
-if redis.call('GET', lock) ~= token or redis.call('HGET', job, 'ats') ~= fencingToken then
+--- @include lock
+if not owns_lock(job, token) or redis.call('HGET', job, 'ats') ~= fencingToken then
   return false
 end
 redis.call('HSETNX', job, field, result)
@@ -7160,19 +7214,20 @@ return found
  * Redis is full, because running tasks must be able to end.
  */
 export const registerTaskScript = luaScript<
-  'job' | 'lock' | 'totals',
+  'job' | 'totals',
   'token' | 'fencingToken' | 'letter' | 'identity' | 'template' | 'nextLetter' | 'maxLines' | 'maxBytes' | 'mark',
   Registration
 >({
   name: 'register-task',
-  keys: ['job', 'lock', 'totals'],
+  keys: ['job', 'totals'],
   args: ['token', 'fencingToken', 'letter', 'identity', 'template', 'nextLetter', 'maxLines', 'maxBytes', 'mark'],
   includes: INCLUDES,
   lua: `#!lua flags=allow-oom
-local job, lock, totals = KEYS[1], KEYS[2], KEYS[3]
+local job, totals = KEYS[1], KEYS[2]
 local token, fencingToken, letter, identity, template = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 local nextLetter, maxLines, maxBytes, mark = ARGV[6], ARGV[7], ARGV[8], ARGV[9]
-if redis.call('GET', lock) ~= token or redis.call('HGET', job, 'ats') ~= fencingToken then
+--- @include lock
+if not owns_lock(job, token) or redis.call('HGET', job, 'ats') ~= fencingToken then
   return 'lock_lost'
 end
 local field = letter == '' and 'compensations' or 'followUps'
@@ -7207,15 +7262,16 @@ return 'stored'
 /**
  * Stores that an attempt of a quarantined task is about to run alone in its worker's process.
  */
-export const startAloneScript = luaScript<'job' | 'lock', 'token' | 'fencingToken', 0 | 1>({
+export const startAloneScript = luaScript<'job', 'token' | 'fencingToken', 0 | 1>({
   name: 'start-alone',
-  keys: ['job', 'lock'],
+  keys: ['job'],
   args: ['token', 'fencingToken'],
   includes: INCLUDES,
   lua: `#!lua flags=allow-oom
-local job, lock = KEYS[1], KEYS[2]
+local job = KEYS[1]
 local token, fencingToken = ARGV[1], ARGV[2]
-if redis.call('GET', lock) ~= token then
+--- @include lock
+if not owns_lock(job, token) then
   return 0
 end
 redis.call('HSET', job, 'alone', fencingToken)
@@ -7269,6 +7325,7 @@ local base, now, limit, reason, record, fencing, request = ARGV[1], ARGV[2], ARG
 --- @include stored-reply
 --- @include leave-place
 --- @include end-without-run
+--- @include lock
 local NEAR = 1000
 local MAX_PASSED = 200000
 local passed = 0
@@ -7304,7 +7361,7 @@ for i = 1, #due, 2 do
   if name and starts == 0 and not ended_at and expire(id, list) then
     reply[#reply + 1] = id
     reply[#reply + 1] = name
-  elseif name and starts == 1 and redis.call('EXISTS', base .. id .. ':lock') == 1 then
+  elseif name and starts == 1 and is_running(base .. id) then
     redis.call('HSET', base .. id, 'expiresAt', time)
   end
 end
@@ -7658,24 +7715,25 @@ return { number, tonumber(leaseMs), number }
 })
 
 /**
- * Renews the locks of running tasks, and removes the tasks from the set of those that may have lost their process, as BullMQ's own
+ * Renews the locks of running tasks, and removes the marks of the checks for lost tasks (../store/lua/recover.lua), as BullMQ's own
  * extendLocks does. The caller limits how many locks one script renews.
  */
-export const renewLocksScript = luaScript<'stalled', 'base' | 'lockMs', number[]>({
+export const renewLocksScript = luaScript<'active', 'base' | 'lockMs', number[]>({
   name: 'renew-locks',
-  keys: ['stalled'],
+  keys: ['active'],
   args: ['base', 'lockMs'],
   includes: INCLUDES,
   lua: `#!lua flags=allow-oom
-local stalled = KEYS[1]
+local active = KEYS[1]
 local base, lockMs = ARGV[1], ARGV[2]
+--- @include lock
+--- @include unmark
 local lost = {}
 for i = 3, #ARGV, 2 do
   local id, token = ARGV[i], ARGV[i + 1]
-  local lock = base .. id .. ':lock'
-  if redis.call('GET', lock) == token then
-    redis.call('SET', lock, token, 'PX', lockMs)
-    redis.call('SREM', stalled, id)
+  if owns_lock(base .. id, token) then
+    redis.call('HSET', base .. id, 'lock', lock_of(token, lockMs))
+    unmark(id)
   else
     lost[#lost + 1] = (i - 1) / 2
   end
@@ -8798,6 +8856,25 @@ return 'written'
 })
 
 /**
+ * Lets the scripts add all of BullMQ's events to the queue's stream for some time, because a reader follows it (../backend-events.ts).
+ * A queue without the field has all events at any time.
+ */
+export const addAllEventsScript = luaScript<'meta', 'forMs', null>({
+  name: 'add-all-events',
+  keys: ['meta'],
+  args: ['forMs'],
+  includes: INCLUDES,
+  lua: `#!lua flags=allow-oom
+local meta = KEYS[1]
+local forMs = ARGV[1]
+--- @include time
+if redis.call('HEXISTS', meta, 'allEventsUntil') == 1 then
+  redis.call('HSET', meta, 'allEventsUntil', whole(millis() + forMs))
+end
+`,
+})
+
+/**
  * Adds one job of a team's own Queue, alone or in a transaction of the team's.
  */
 export const addJobScript = luaScript<'any', never, string | number>({
@@ -9005,7 +9082,7 @@ end
 local due = millis() + math.max(0, delay)
 redis.call('HSET', job, 'delay', delay)
 delay_task(id, due, part)
-add_bullmq_event('delayed', id, 'delay', whole(due))
+add_move_event('delayed', id, 'delay', whole(due))
 write_waiting()
 note_moved(id)
 return 0
@@ -9098,8 +9175,8 @@ local function may_remove(id)
   if not times then
     return true
   end
-  local is_running = state == 'active' and is_locked(base .. id, false)
-  return not is_running and not is_next_of_scheduler(id) and is_old(id)
+  local is_held = state == 'active' and is_running(base .. id)
+  return not is_held and not is_next_of_scheduler(id) and is_old(id)
 end
 local function remove(id)
   local lane = state == 'active' and redis.call('HGET', base .. id, 'lane')
@@ -9452,7 +9529,18 @@ for _, step in ipairs(steps) do
     return 1
   end
 end
-for _, name in ipairs({ 'events', 'delay', 'stalled-check', 'attached-check', 'stalled', 'id', 'pc', 'marker', 'meta' }) do
+for _, name in ipairs({
+  'events',
+  'delay',
+  'stalled-check',
+  'attached-check',
+  'stalled',
+  'unrenewed',
+  'id',
+  'pc',
+  'marker',
+  'meta',
+}) do
   redis.call('DEL', base .. name)
 end
 for _, outcome in ipairs({ 'completed', 'failed' }) do
@@ -9510,7 +9598,7 @@ if keeps_turn then
   redis.call('HDEL', job, 'waits')
 end
 place_waiting(id, lane, tonumber(priority) or 0, keeps_turn)
-add_bullmq_event('waiting', id, 'prev', 'delayed')
+add_move_event('waiting', id, 'prev', 'delayed')
 write_waiting()
 return 0
 `,
@@ -9521,41 +9609,49 @@ return 0
  * renewal of a task's lock removes its mark. A task that the next check finds marked and without a lock has lost its worker.
  */
 export const recoverScript = luaScript<
-  'stalled',
+  'unrenewed',
   'base' | 'now' | 'maxLosses' | 'fencing' | 'checkMs' | 'position',
   [position: string, expiresInMs: number | null, unattached: string[], ...recovered: string[]]
 >({
   name: 'recover',
-  keys: ['stalled'],
+  keys: ['unrenewed'],
   args: ['base', 'now', 'maxLosses', 'fencing', 'checkMs', 'position'],
   includes: INCLUDES,
   lua: `#!lua flags=allow-oom
-local stalled = KEYS[1]
+local unrenewed = KEYS[1]
 local base, now, maxLosses, fencing, checkMs, position = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
 --- @include fence
 --- @include given-time
+--- @include lock
+--- @include unmark
 --- @include lost-attempts
 local MARKS_AT_ONCE, MARKED_AT_ONCE = 500, 1000
 local RETURNED_AT_ONCE, MAX_PASSED = 50, 100000
 local active = base .. 'active'
 now = given_time(now)
-local function is_unattached(token)
-  return token and #token > 33 and string.find(token, '^[%x-]+:%d+$') ~= nil
-end
 local unattached = {}
+local function left_of_marked(id)
+  local job = base .. id
+  local left = own_lock_left(job)
+  if left then
+    return left
+  end
+  left = redis.call('PTTL', job .. ':lock')
+  if left ~= -2 and fencing ~= '' then
+    unattached[#unattached + 1] = id
+    unattached[#unattached + 1] = redis.call('HGET', job, 'pb') or ''
+  end
+  return left
+end
 local function look_at_marks(cursor)
   local most = math.floor(MAX_PASSED / math.max(1, redis.call('LLEN', active)))
   most = math.max(1, math.min(most, RETURNED_AT_ONCE))
-  local after, ids = unpack(redis.call('SSCAN', stalled, cursor, 'COUNT', MARKS_AT_ONCE))
+  local after, ids = unpack(redis.call('SSCAN', unrenewed, cursor, 'COUNT', MARKS_AT_ONCE))
   local lost, soonest = {}, nil
   for _, id in ipairs(ids) do
-    local left = redis.call('PTTL', base .. id .. ':lock')
+    local left = left_of_marked(id)
     if left >= 0 then
       soonest = math.min(soonest or left, left)
-      if fencing ~= '' and is_unattached(redis.call('GET', base .. id .. ':lock')) then
-        unattached[#unattached + 1] = id
-        unattached[#unattached + 1] = redis.call('HGET', base .. id, 'pb') or ''
-      end
     elseif left == -2 and #lost == most then
       return lost, soonest, cursor
     elseif left == -2 then
@@ -9567,7 +9663,7 @@ end
 local function return_all(lost)
   local returned = {}
   for _, task in ipairs(lost) do
-    redis.call('SREM', stalled, task.id)
+    unmark(task.id)
     if redis.call('LREM', active, '-1', task.id) == 1 and task.exists then
       return_lost(task, now, tonumber(maxLosses))
       returned[#returned + 1] = task.id
@@ -9584,7 +9680,7 @@ end
 local function mark_active(marked)
   local ids = redis.call('LRANGE', active, -(marked + MARKED_AT_ONCE), -(marked + 1))
   if #ids > 0 then
-    redis.call('SADD', stalled, unpack(ids))
+    redis.call('SADD', unrenewed, unpack(ids))
   end
   return #ids == MARKED_AT_ONCE
 end
@@ -9814,7 +9910,7 @@ local function start_delayed(task, keeps_turn)
     redis.call('HDEL', base .. task.id, 'waits')
   end
   place_waiting(task.id, task.lane, 0, keeps_turn)
-  add_bullmq_event('waiting', task.id, 'prev', state)
+  add_move_event('waiting', task.id, 'prev', state)
 end
 local function move(id)
   local name, compensated, lane, deaths, parent, keeps_turn =
@@ -9905,6 +10001,8 @@ local job = KEYS[1]
 local base, id, token, child = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 --- @include time
 --- @include give-back
+--- @include lock
+--- @include unmark
 local function has_child()
   local dependencies = job .. ':dependencies'
   if child == '' then
@@ -9921,7 +10019,7 @@ end
 if not has_child() then
   return 1
 end
-local owner = token ~= '0' and redis.call('GET', job .. ':lock')
+local owner = token ~= '0' and owner_of(redis.call('HGET', job, 'lock'))
 if token ~= '0' and owner ~= token then
   return owner and -6 or -2
 end
@@ -9929,8 +10027,8 @@ if redis.call('LREM', base .. 'active', '-1', id) == 0 then
   return -3
 end
 if token ~= '0' then
-  redis.call('DEL', job .. ':lock')
-  redis.call('SREM', base .. 'stalled', id)
+  redis.call('HSET', job, 'lock', '')
+  unmark(id)
 end
 local lane = redis.call('HGET', job, 'lane')
 if lane then

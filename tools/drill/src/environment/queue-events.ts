@@ -35,7 +35,8 @@ type Entries = readonly (readonly [id: string, fields: readonly string[]])[]
 
 /**
  * Reads from the beginning of the stream, on a separate connection. BullMQ trims the stream to about 10,000 entries, so a reader
- * that falls behind misses some of them. The figure `eventsMissed` shows whether that has happened.
+ * that falls behind misses some of them. The figure `eventsMissed` shows whether that has happened. Bullpen's scripts add the events of
+ * moves only while somebody reads them, which the field `allEventsUntil` says.
  */
 export function followQueue(redisUrl: string, key: string): QueueEvents {
   const redis = blockingConnection(redisUrl, SILENT)
@@ -62,6 +63,8 @@ export function followQueue(redisUrl: string, key: string): QueueEvents {
   const reading = (async () => {
     for (;;) {
       const final = closing
+      // A drill may lose what Redis holds.
+      redis.hset(key.replace(/events$/, 'meta'), 'allEventsUntil', Number.MAX_SAFE_INTEGER).catch(() => {})
       const answer = await redis
         .xread('COUNT', READ_AT_ONCE, 'BLOCK', BLOCK_MS, 'STREAMS', key, last)
         // A drill may restart Redis, so the same entries are read again later.

@@ -119,7 +119,8 @@ local now = time[1] * 1000 + math.floor(time[2] / 1000)
 for _, id in ipairs(redis.call('LRANGE', KEYS[1] .. 'active', 0, -1)) do
   table.insert(found, id)
   table.insert(found, redis.call('HGET', KEYS[1] .. id, 'ats'))
-  table.insert(found, now + math.max(0, redis.call('PTTL', KEYS[1] .. id .. ':lock')))
+  local lock = redis.call('HGET', KEYS[1] .. id, 'lock') or ''
+  table.insert(found, math.max(now, tonumber(string.sub(lock, 1, 13)) or 0))
 end
 return found`
 

@@ -8,6 +8,7 @@ import type { Verdict } from '@bullpen/engine/internal'
 import { programEnv } from '@bullpen/testing'
 import { eventually } from '@bullpen/testkit'
 import { expect, inject, it, onTestFinished } from 'vitest'
+import { unlockTasks } from '../../locks/stored-lock.fixture.ts'
 import { throttleScript } from '../../store/scripts.ts'
 import { idsInLanes } from '../turns/lane-scan.fixture.ts'
 import { violations } from './full-scan.fixture.ts'
@@ -130,7 +131,7 @@ it.each(CASES)(
     const isCommitted = when === 'after' && step === of
     if (!isCommitted) {
       expect(await task()).toMatchObject({ status: 'active', attempts: [] })
-      await redis.del(keys.lock(id))
+      await unlockTasks(redis, keys, id)
       await beside.checkForLost()
       await check()
     }
@@ -194,7 +195,7 @@ it.each(KILLS)(
     await check()
     if (when === 'before') {
       expect(await task()).toMatchObject({ status: 'active', attempts: [] })
-      await redis.del(keys.lock(id))
+      await unlockTasks(redis, keys, id)
       await beside.checkForLost()
       await check()
     }

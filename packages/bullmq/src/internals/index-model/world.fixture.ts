@@ -10,6 +10,7 @@ import type { BrokerOptions, BullmqBroker } from '../../broker/broker-options.ts
 import { openPatientBroker } from '../../broker/patient-broker.fixture.ts'
 import { workersEvents } from '../../events/workers-events.ts'
 import { prefixOf, type QueueKeys, queueKeys } from '../../keys.ts'
+import { unlockTasks } from '../../locks/stored-lock.fixture.ts'
 import { type CommitHost, commit, postpone, release } from '../../processor.ts'
 import { createAttemptCounts } from '../../retry-budget/attempt-counts.ts'
 import { backendFactory } from '../../store/backend.ts'
@@ -176,7 +177,7 @@ export async function openWorld(
     async lose(pick) {
       const found = take(pick)
       if (found === undefined) return false
-      await redis.del(keys.lock(found.job.id ?? ''))
+      await unlockTasks(redis, keys, found.job.id ?? '')
       await checkForLost(pick % 2 === 0 ? 'bullpen' : 'plain')
       return true
     },
@@ -194,7 +195,7 @@ export async function openWorld(
       const active = await redis.lrange(keys.active, 0, -1)
       const ours = new Set(held.map(({ job }) => job.id))
       const lost = active.filter((id) => !ours.has(id))
-      if (lost.length > 0) await redis.del(lost.map(keys.lock))
+      await unlockTasks(redis, keys, ...lost)
       return true
     },
     async close() {

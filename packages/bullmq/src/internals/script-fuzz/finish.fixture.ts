@@ -1,6 +1,7 @@
 // Ends everything that a program has left, and finds what remains that should not.
 import type { TaskId } from '@bullpen/contract'
 import type { CommandSpec } from '@bullpen/contract/internal'
+import { unlockTasks } from '../../locks/stored-lock.fixture.ts'
 import { runnerOn } from '../../scripts/script.ts'
 import { QUEUE, task } from '../index-model/worker.fixture.ts'
 import { defineLimits } from '../turns/key-limits.ts'
@@ -58,7 +59,7 @@ async function endAll(world: FuzzWorld): Promise<void> {
   // The attempts whose ends were refused, or whose workers were lost.
   for (const id of await redis.lrange(keys.active, 0, -1)) {
     unlocked.add(id)
-    await redis.del(keys.lock(id))
+    await unlockTasks(redis, keys, id)
   }
   await checkForLost()
   while (await fetch('bullpen'));

@@ -11,8 +11,11 @@ const REST = `
 local base, after = ARGV[1], ARGV[2]
 local prefix = string.gsub(base, '[%[%]*?\\\\]', '\\\\%0')
 local found = { locks = {}, events = {}, outbox = {}, unique = {}, last = after }
-for _, key in ipairs(redis.call('KEYS', prefix .. '*:lock')) do
-  found.locks[string.sub(key, #base + 1, -6)] = redis.call('GET', key)
+for _, key in ipairs(redis.call('KEYS', prefix .. '*')) do
+  local lock = redis.call('TYPE', key).ok == 'hash' and redis.call('HGET', key, 'lock')
+  if lock and lock ~= '' then
+    found.locks[string.sub(key, #base + 1)] = string.match(lock, '^%d+ (.*)$')
+  end
 end
 for _, event in ipairs(redis.call('XRANGE', base .. 'events', after == '' and '-' or '(' .. after, '+')) do
   local fields = {}

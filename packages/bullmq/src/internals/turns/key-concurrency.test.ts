@@ -5,6 +5,7 @@ import { Job } from 'bullmq'
 import { Redis } from 'ioredis'
 import { expect, it, onTestFinished } from 'vitest'
 import { queueKeys } from '../../keys.ts'
+import { lockTask, unlockTasks } from '../../locks/stored-lock.fixture.ts'
 import { runScript } from '../../scripts/script.ts'
 import { long, setup } from '../../setup.fixture.ts'
 import { countActiveScript } from '../../store/scripts.ts'
@@ -120,7 +121,7 @@ it('a task whose worker was lost gives its place back, and the refused end of th
   await limit({ concurrency: 2 })
   const [first = ''] = await addSeveral('a', 5)
   await start(2)
-  await redis.del(keys.lock(first))
+  await unlockTasks(redis, keys, first)
   await checkForLost()
   expect(await redis.zscore(keys.activeByKey, 'a')).toBe('1')
   expect(await startAll()).toEqual([first])
@@ -129,7 +130,7 @@ it('a task whose worker was lost gives its place back, and the refused end of th
     1,
     () => ({ kind: 'completed', output: {} }),
     async () => undefined,
-    (id) => redis.set(keys.lock(id), 'another worker', 'PX', 5_000),
+    (id) => lockTask(redis, keys, id, 'another worker', 5_000),
   )
   expect(await redis.zscore(keys.activeByKey, 'a')).toBe('2')
   expect(await violations()).toEqual([])
@@ -217,7 +218,7 @@ it("the leader's count corrects what another tool has done to active tasks", asy
   await start(2)
   const count = () => runScript(redis, countActiveScript, keys, { fencing: 1, base: keys.base })
   expect(await count()).toBe(0)
-  await redis.del(keys.job(first), keys.lock(first))
+  await redis.del(keys.job(first))
   await redis.lrem(keys.active, 1, first)
   // The count, and the lane that is blocked because of it.
   expect(await count()).toBe(2)
@@ -237,7 +238,7 @@ it("the leader's count examines some of the blocked lanes, and those of the keys
   await redis.zadd(keys.blockedLanes, ...others.flatMap((key) => [1, key]))
   const count = () => runScript(redis, countActiveScript, keys, { fencing: 1, base: keys.base })
   expect(await count()).toBe(0)
-  await redis.del(keys.job(first), keys.lock(first))
+  await redis.del(keys.job(first))
   await redis.lrem(keys.active, 1, first)
   // The count and the lane.
   expect(await count()).toBe(2)
@@ -254,7 +255,7 @@ it("a team's own Queue that removes active tasks gives their places back", async
   await limit({ concurrency: 3 })
   const [first = '', ...others] = await addSeveral('a', 6)
   await start(3)
-  for (const id of [first, ...others]) await redis.del(keys.lock(id))
+  for (const id of [first, ...others]) await unlockTasks(redis, keys, id)
   await (await Job.fromId(queue, first))?.remove()
   expect(await redis.zscore(keys.activeByKey, 'a')).toBe('2')
   await queue.clean(0, 1, 'active')

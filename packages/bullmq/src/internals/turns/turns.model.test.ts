@@ -29,6 +29,7 @@ import { defineBreakers } from '../../breakers/stored-breaker.ts'
 import { applySettings } from '../../fleet/queue-settings.ts'
 import type { QueueKeys } from '../../keys.ts'
 import { expireTasks } from '../../leader/expirer.ts'
+import { takeLock, unlockTasks } from '../../locks/stored-lock.fixture.ts'
 import { runnerOn, runScript } from '../../scripts/script.ts'
 import { backendFactory } from '../../store/backend.ts'
 import { countActiveScript, throttleKeyScript } from '../../store/scripts.ts'
@@ -134,7 +135,7 @@ const refuse: Operation = async ({ redis, keys, end }, pick, n) => {
       return kind === 'requeued' ? { kind, throttleMs: undefined } : { kind, delayMs: 5 }
     },
     async () => 'done',
-    (id) => redis.set(keys.lock(id), 'another worker', 'PX', 5_000, 'XX'),
+    (id) => takeLock(redis, keys, id, 5_000),
   )
 }
 
@@ -263,7 +264,7 @@ async function finish(world: World): Promise<void> {
       )
     );
     // The attempts whose ends were refused.
-    for (const id of await redis.lrange(keys.active, 0, -1)) await redis.del(keys.lock(id))
+    for (const id of await redis.lrange(keys.active, 0, -1)) await unlockTasks(redis, keys, id)
     await world.checkForLost()
     const [member] = await redis.zpopmin(keys.marker)
     if (member !== undefined) {

@@ -10,7 +10,6 @@ import type { FetchHealth } from '../../fetch-health.ts'
 import type { LockRenewer, RenewedLock } from '../../locks/lock-renewer.ts'
 import { renewLocks } from '../../locks/renewal.ts'
 import { type Commander, runnerOn } from '../../scripts/script.ts'
-import { attachedWorkerId } from './attached-worker-id.ts'
 
 export interface JobLocks {
   readonly renewer: LockRenewer
@@ -42,7 +41,6 @@ function arrival(queue: AsyncFifoQueue<Job>): Promise<typeof ARRIVED> {
 }
 
 export class ConsumerWorker extends Worker {
-  override readonly id = attachedWorkerId()
   /** Called when the fetch loop ends with an error. */
   onLoopFailed: (error: unknown) => void = () => {}
   /** Learns whether fetches fail. */

@@ -5,6 +5,7 @@ import { amount } from '@bullpen/testing'
 import { eventually } from '@bullpen/testkit'
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
+import { lockOwner } from '../../locks/stored-lock.fixture.ts'
 import { farWorker } from './fetch-ahead.fixture.ts'
 
 const ONE_WAY_MS = 100
@@ -21,7 +22,7 @@ it('the first handler starts before a second call has been answered, and few cal
   expect(log.slice(0, 3)).toEqual(['call', 'reply', 'start'])
   // 1, 4, 16 and 19 tasks, of which a call fetches at most 16.
   expect([count('start'), count('call')]).toEqual([40, 5])
-  const locks = await redis.mget(Array.from({ length: 40 }, (_, n) => keys.lock(`j${n}`)))
+  const locks = await Promise.all(Array.from({ length: 40 }, (_, n) => lockOwner(redis, keys, `j${n}`)))
   expect(new Set(locks).size).toBe(40)
   expect([locks.includes(null), lost]).toEqual([false, []])
   end()

@@ -50,11 +50,11 @@ export function stepsOf(job: Job, token: string, codec: PayloadCodec | undefined
     async keep(step, result) {
       const text = encodeStep(result, codec)
       const args = { token, fencingToken: job.attemptsStarted, field: STEP_FIELD + step, result: text }
-      const kept = await runScriptOnClient(await redisOf(job), keepStepScript, { job: key, lock: `${key}:lock` }, args)
+      const kept = await runScriptOnClient(await redisOf(job), keepStepScript, { job: key }, args)
       return kept === null ? undefined : decodeStep(kept, codec)
     },
     async register(kind, identity, template) {
-      const keys = { job: key, lock: `${key}:lock`, totals: `${job.queueQualifiedName}:totals` }
+      const keys = { job: key, totals: `${job.queueQualifiedName}:totals` }
       const given = { token, fencingToken: job.attemptsStarted, letter: REGISTERED_LETTERS[kind], identity, template }
       const limits = { maxLines: MAX_FOLLOW_UPS, maxBytes: MAX_FOLLOW_UP_BYTES }
       const args = { ...given, ...limits, nextLetter: NEXT_LETTER, mark: '+' }

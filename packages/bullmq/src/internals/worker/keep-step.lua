@@ -4,17 +4,17 @@
 -- attempt.
 --
 -- KEYS[1]  job           the task
--- KEYS[2]  lock          its lock
 -- ARGV[1]  token         the lock's token
 -- ARGV[2]  fencingToken  that of the attempt
 -- ARGV[3]  field         the step's field in the job's hash
 -- ARGV[4]  result        as JSON
 --
 -- Returns `string | null`: the step's stored result, or null if nothing was written because the task now has another owner.
-local job, lock = KEYS[1], KEYS[2]
+local job = KEYS[1]
 local token, fencingToken, field, result = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
+--- @include lock
 
-if redis.call('GET', lock) ~= token or redis.call('HGET', job, 'ats') ~= fencingToken then
+if not owns_lock(job, token) or redis.call('HGET', job, 'ats') ~= fencingToken then
   return false
 end
 redis.call('HSETNX', job, field, result)

@@ -5,6 +5,7 @@ import { eventually, faultProxy } from '@bullpen/testkit'
 import { Redis } from 'ioredis'
 import { expect, inject, it, onTestFinished } from 'vitest'
 import { queueKeys } from '../../keys.ts'
+import { unlockTasks } from '../../locks/stored-lock.fixture.ts'
 import { long, setup } from '../../setup.fixture.ts'
 
 const LOCKS = { lockMs: 1_000, renewalMs: 200 }
@@ -54,7 +55,7 @@ it('no death is counted if the process reaches Redis before the leader recovers 
   // Without a leader, nothing is recovered.
   await redis.hset(keys.meta, 'paused', '1')
   proxy.cutAnswers()
-  await redis.del(keys.lock(id))
+  await unlockTasks(redis, keys, id)
   await redis.lrem(keys.active, 1, id)
   proxy.reset()
   await eventually(async () => (await field('livedIn')) === '1')

@@ -7,6 +7,7 @@ import { Redis } from 'ioredis'
 import { expect, it, onTestFinished } from 'vitest'
 import { cancelById } from '../../cancel/by-id.ts'
 import { prefixOf, queueKeys } from '../../keys.ts'
+import { lockOwner, lockTask } from '../../locks/stored-lock.fixture.ts'
 import { runScript } from '../../scripts/script.ts'
 import { long, setup } from '../../setup.fixture.ts'
 import { bullpenBackend } from '../../store/bullpen-backend.ts'
@@ -156,13 +157,13 @@ it('the end of the task is not reported if Redis refuses it', async () => {
   proxy.arm({
     ...endAs('dead'),
     when: 'before',
-    onFault: () => void redis.set(keys.lock(id), 'another owner').then(() => stolen.resolve()),
+    onFault: () => void lockTask(redis, keys, id, 'another owner').then(() => stolen.resolve()),
   })
   await startPool(proxy.url)
   await stolen.promise
   await drain()
   expect(about(id)).toEqual([])
-  expect(await redis.get(keys.lock(id))).toBe('another owner')
+  expect(await lockOwner(redis, keys, id)).toBe('another owner')
 })
 
 it('the parent of a flow that BullMQ fails because of a child is reported as dead, but not as poisoned', async () => {

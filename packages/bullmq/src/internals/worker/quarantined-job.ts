@@ -25,7 +25,7 @@ export async function readQuarantine(
 ): Promise<TaskQuarantine | undefined> {
   const deaths = await redis.hget(keys.job(id), 'deaths').then(Number, () => 1)
   if (deaths === 0) return undefined
-  const names = { job: keys.job(id), lock: keys.lock(id) }
+  const names = { job: keys.job(id) }
   return {
     deaths,
     startAlone: () =>

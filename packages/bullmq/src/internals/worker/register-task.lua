@@ -4,8 +4,7 @@
 -- Redis is full, because running tasks must be able to end.
 --
 -- KEYS[1]  job           the running task
--- KEYS[2]  lock          its lock
--- KEYS[3]  totals        the queue's totals
+-- KEYS[2]  totals        the queue's totals
 -- ARGV[1]  token         the lock's token
 -- ARGV[2]  fencingToken  that of the attempt
 -- ARGV[3]  letter        the first letter of the registration's line, or '' for a compensation, whose lines have a field of their own
@@ -18,11 +17,12 @@
 --
 -- Returns `Registration`
 --- @type Registration from @bullpen/engine/internal
-local job, lock, totals = KEYS[1], KEYS[2], KEYS[3]
+local job, totals = KEYS[1], KEYS[2]
 local token, fencingToken, letter, identity, template = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 local nextLetter, maxLines, maxBytes, mark = ARGV[6], ARGV[7], ARGV[8], ARGV[9]
+--- @include lock
 
-if redis.call('GET', lock) ~= token or redis.call('HGET', job, 'ats') ~= fencingToken then
+if not owns_lock(job, token) or redis.call('HGET', job, 'ats') ~= fencingToken then
   return 'lock_lost'
 end
 local field = letter == '' and 'compensations' or 'followUps'

@@ -46,7 +46,7 @@ export const BULLMQ_ROWS = {
   lock: {
     type: 'string',
     parts: ['task'],
-    holds: 'the lock of the worker that runs the task',
+    holds: "the lock of a task that a Worker without Bullpen's backend runs",
     owner: 'task',
     ends: "deleted at the attempt's end; expires if its worker does not renew it",
     expires: true,
@@ -69,8 +69,8 @@ export const BULLMQ_ROWS = {
   stalled: {
     ...place,
     type: 'set',
-    holds: 'active tasks that are marked because their locks were not renewed since the last check',
-    ends: 'emptied by lock renewals and by the next check for lost tasks',
+    holds: "the marks of the check for lost jobs of a Worker without Bullpen's backend",
+    ends: 'emptied by ends, lock renewals and the next such check',
   },
 
   events: { type: 'stream', holds: "BullMQ's events", owner: 'queue', ends: 'trimmed to about 10,000 entries' },

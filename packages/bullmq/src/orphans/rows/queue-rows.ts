@@ -232,6 +232,13 @@ export const BULLPEN_ROWS = {
     ends: 'expires after a second',
     expires: true,
   },
+  unrenewed: {
+    type: 'set',
+    holds: 'active tasks whose locks were not renewed since the last check for lost tasks',
+    owner: 'queue',
+    ends: 'emptied by ends, lock renewals and the next check for lost tasks',
+    entryOwned: ({ job }, { name }) => [exists(job(name))],
+  },
   attachedCheck: {
     type: 'string',
     holds: "the mark of the check for lost tasks of a BullMQ Worker with Bullpen's backend",

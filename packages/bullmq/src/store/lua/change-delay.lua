@@ -32,7 +32,7 @@ end
 local due = millis() + math.max(0, delay)
 redis.call('HSET', job, 'delay', delay)
 delay_task(id, due, part)
-add_bullmq_event('delayed', id, 'delay', whole(due))
+add_move_event('delayed', id, 'delay', whole(due))
 write_waiting()
 note_moved(id)
 return 0

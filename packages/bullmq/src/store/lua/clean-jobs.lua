@@ -37,8 +37,8 @@ local function may_remove(id)
   if not times then
     return true
   end
-  local is_running = state == 'active' and is_locked(base .. id, false)
-  return not is_running and not is_next_of_scheduler(id) and is_old(id)
+  local is_held = state == 'active' and is_running(base .. id)
+  return not is_held and not is_next_of_scheduler(id) and is_old(id)
 end
 
 local function remove(id)

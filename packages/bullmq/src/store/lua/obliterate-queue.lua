@@ -105,7 +105,18 @@ for _, step in ipairs(steps) do
     return 1
   end
 end
-for _, name in ipairs({ 'events', 'delay', 'stalled-check', 'attached-check', 'stalled', 'id', 'pc', 'marker', 'meta' }) do
+for _, name in ipairs({
+  'events',
+  'delay',
+  'stalled-check',
+  'attached-check',
+  'stalled',
+  'unrenewed',
+  'id',
+  'pc',
+  'marker',
+  'meta',
+}) do
   redis.call('DEL', base .. name)
 end
 for _, outcome in ipairs({ 'completed', 'failed' }) do

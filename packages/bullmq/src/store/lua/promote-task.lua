@@ -21,6 +21,6 @@ if keeps_turn then
   redis.call('HDEL', job, 'waits')
 end
 place_waiting(id, lane, tonumber(priority) or 0, keeps_turn)
-add_bullmq_event('waiting', id, 'prev', 'delayed')
+add_move_event('waiting', id, 'prev', 'delayed')
 write_waiting()
 return 0

@@ -6,7 +6,7 @@
 -- mark the active tasks. If tasks end between two runs, others move in `active`, and a run may leave some of these unmarked until the
 -- next check. A lost task whose data has been deleted leaves `active`, and returns nowhere.
 --
--- KEYS[1]  stalled    the marks
+-- KEYS[1]  unrenewed  the marks
 -- ARGV[1]  base       the prefix of the queue's keys
 -- ARGV[2]  now        the time, in ms since 1970, or '' to read Redis's clock
 -- ARGV[3]  maxLosses  how often a task may lose its worker
@@ -19,10 +19,12 @@
 -- the first lock of the marked tasks expires, which has not been renewed since the last check; for the leader, the marked tasks that Workers
 -- hold which were not attached, each with the name that is stored as that of its Worker, or ''; and the tasks that have returned. If there
 -- is a newer leader, or if another Worker has checked, nothing was written.
-local stalled = KEYS[1]
+local unrenewed = KEYS[1]
 local base, now, maxLosses, fencing, checkMs, position = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
 --- @include fence
 --- @include given-time
+--- @include lock
+--- @include unmark
 --- @include lost-attempts
 
 -- How many marks one run looks at, and how many tasks it marks. Each takes Redis about 0.3 ms.
@@ -33,29 +35,34 @@ local RETURNED_AT_ONCE, MAX_PASSED = 50, 100000
 local active = base .. 'active'
 now = given_time(now)
 
--- BullMQ's Worker makes the token of a lock from its id, a UUID, and a number. Attached Workers have other ids (attached-worker-id.ts), and a
--- token that a team has chosen itself says nothing.
-local function is_unattached(token)
-  return token and #token > 33 and string.find(token, '^[%x-]+:%d+$') ~= nil
-end
-
 local unattached = {}
+
+-- Returns in how many ms the lock of a marked task expires: -1 if never, and -2 if it has none. Notes a Worker that was not attached.
+local function left_of_marked(id)
+  local job = base .. id
+  local left = own_lock_left(job)
+  if left then
+    return left
+  end
+  left = redis.call('PTTL', job .. ':lock')
+  if left ~= -2 and fencing ~= '' then
+    unattached[#unattached + 1] = id
+    unattached[#unattached + 1] = redis.call('HGET', job, 'pb') or ''
+  end
+  return left
+end
 
 -- Returns the lost tasks among a page of the marked ones, when the first lock of the others expires, and the cursor of the next page. It is
 -- that of this page again if the page has too many lost tasks.
 local function look_at_marks(cursor)
   local most = math.floor(MAX_PASSED / math.max(1, redis.call('LLEN', active)))
   most = math.max(1, math.min(most, RETURNED_AT_ONCE))
-  local after, ids = unpack(redis.call('SSCAN', stalled, cursor, 'COUNT', MARKS_AT_ONCE))
+  local after, ids = unpack(redis.call('SSCAN', unrenewed, cursor, 'COUNT', MARKS_AT_ONCE))
   local lost, soonest = {}, nil
   for _, id in ipairs(ids) do
-    local left = redis.call('PTTL', base .. id .. ':lock')
+    local left = left_of_marked(id)
     if left >= 0 then
       soonest = math.min(soonest or left, left)
-      if fencing ~= '' and is_unattached(redis.call('GET', base .. id .. ':lock')) then
-        unattached[#unattached + 1] = id
-        unattached[#unattached + 1] = redis.call('HGET', base .. id, 'pb') or ''
-      end
     elseif left == -2 and #lost == most then
       return lost, soonest, cursor
     elseif left == -2 then
@@ -70,7 +77,7 @@ end
 local function return_all(lost)
   local returned = {}
   for _, task in ipairs(lost) do
-    redis.call('SREM', stalled, task.id)
+    unmark(task.id)
     if redis.call('LREM', active, '-1', task.id) == 1 and task.exists then
       return_lost(task, now, tonumber(maxLosses))
       returned[#returned + 1] = task.id
@@ -89,7 +96,7 @@ end
 local function mark_active(marked)
   local ids = redis.call('LRANGE', active, -(marked + MARKED_AT_ONCE), -(marked + 1))
   if #ids > 0 then
-    redis.call('SADD', stalled, unpack(ids))
+    redis.call('SADD', unrenewed, unpack(ids))
   end
   return #ids == MARKED_AT_ONCE
 end

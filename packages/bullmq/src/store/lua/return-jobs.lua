@@ -24,7 +24,7 @@ local function start_delayed(task, keeps_turn)
     redis.call('HDEL', base .. task.id, 'waits')
   end
   place_waiting(task.id, task.lane, 0, keeps_turn)
-  add_bullmq_event('waiting', task.id, 'prev', state)
+  add_move_event('waiting', task.id, 'prev', state)
 end
 
 -- Returns whether the job has left the set.

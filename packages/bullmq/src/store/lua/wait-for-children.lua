@@ -13,6 +13,8 @@ local job = KEYS[1]
 local base, id, token, child = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 --- @include time
 --- @include give-back
+--- @include lock
+--- @include unmark
 
 local function has_child()
   local dependencies = job .. ':dependencies'
@@ -31,7 +33,7 @@ end
 if not has_child() then
   return 1
 end
-local owner = token ~= '0' and redis.call('GET', job .. ':lock')
+local owner = token ~= '0' and owner_of(redis.call('HGET', job, 'lock'))
 if token ~= '0' and owner ~= token then
   return owner and -6 or -2
 end
@@ -39,8 +41,8 @@ if redis.call('LREM', base .. 'active', '-1', id) == 0 then
   return -3
 end
 if token ~= '0' then
-  redis.call('DEL', job .. ':lock')
-  redis.call('SREM', base .. 'stalled', id)
+  redis.call('HSET', job, 'lock', '')
+  unmark(id)
 end
 local lane = redis.call('HGET', job, 'lane')
 if lane then

@@ -5,6 +5,7 @@ import { type Job, WaitingChildrenError } from 'bullmq'
 import { expect } from 'vitest'
 import { eventSender } from '../../../events/event-sender.ts'
 import { renewLocks } from '../../../locks/renewal.ts'
+import { lockOwner, takeLock, unlockTasks } from '../../../locks/stored-lock.fixture.ts'
 import { runnerOn, runScript } from '../../../scripts/script.ts'
 import { noteSurvivalScript, startAloneScript, unthrottleScript } from '../../../store/scripts.ts'
 import { OPERATIONS } from '../../index-model/operations.fixture.ts'
@@ -78,7 +79,7 @@ async function loseWorker({ redis, keys, held, late, unlocked }: FuzzWorld, pick
   if (lost === undefined) return false
   const { id = '' } = lost.job
   unlocked.add(id)
-  if ((await redis.get(keys.lock(id))) === lost.token) await redis.del(keys.lock(id))
+  if ((await lockOwner(redis, keys, id)) === lost.token) await unlockTasks(redis, keys, id)
   late.push(lost)
   if (late.length > 5) late.shift()
   return true
@@ -93,7 +94,7 @@ const refuse: FuzzOperation = async ({ redis, keys, end: endHeld, unlocked }, pi
     plain(n),
     async (id) => {
       unlocked.add(id)
-      await redis.set(keys.lock(id), 'another worker', 'PX', TAKEN_MS, 'XX')
+      await takeLock(redis, keys, id, TAKEN_MS)
     },
   )
 }
@@ -106,7 +107,7 @@ const giveUp: FuzzOperation = ({ redis, keys, end: endHeld, unlocked }, pick, n)
     plain(n),
     (id) => {
       unlocked.add(id)
-      return redis.del(keys.lock(id))
+      return unlockTasks(redis, keys, id)
     },
   )
 
@@ -206,12 +207,7 @@ export const ATTEMPTS: FuzzOperations = {
   'note that a task runs alone': [
     2,
     onHeld(({ redis, keys }, { id = '', attemptsStarted }, token) =>
-      runScript(
-        redis,
-        startAloneScript,
-        { job: keys.job(id), lock: keys.lock(id) },
-        { token, fencingToken: attemptsStarted },
-      ),
+      runScript(redis, startAloneScript, { job: keys.job(id) }, { token, fencingToken: attemptsStarted }),
     ),
   ],
   'report events': [

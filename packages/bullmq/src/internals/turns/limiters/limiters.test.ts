@@ -6,6 +6,7 @@ import { Job } from 'bullmq'
 import { Redis } from 'ioredis'
 import { expect, it, onTestFinished } from 'vitest'
 import { queueKeys } from '../../../keys.ts'
+import { lockTask, unlockTasks } from '../../../locks/stored-lock.fixture.ts'
 import { runScript } from '../../../scripts/script.ts'
 import { long, setup } from '../../../setup.fixture.ts'
 import { countActiveScript } from '../../../store/scripts.ts'
@@ -239,7 +240,7 @@ it('the permits of a lost worker come back, and the refused end of its attempt g
   const { need, start, startAll, end, redis, keys, checkForLost, inUse, violations } = await limited()
   const [first = '', second = ''] = await need([db(2)], 3)
   await start(1)
-  await redis.del(keys.lock(first))
+  await unlockTasks(redis, keys, first)
   await checkForLost()
   expect(await inUse()).toBe(0)
   expect(await startAll()).toEqual([first])
@@ -247,7 +248,7 @@ it('the permits of a lost worker come back, and the refused end of its attempt g
     1,
     () => ({ kind: 'completed', output: {} }),
     async () => undefined,
-    (id) => redis.set(keys.lock(id), 'another worker', 'PX', 5_000),
+    (id) => lockTask(redis, keys, id, 'another worker', 5_000),
   )
   expect(await inUse()).toBe(2)
   expect(second).toBeDefined()
@@ -266,7 +267,7 @@ it('a worker that runs only some tasks respects the permits', async () => {
 it('lanes do not wait for each other after a worker that runs only some tasks has started one out of turn', async () => {
   const { queue, add, startAll, startOnly, setCapacity, redis, keys, violations } = await limited()
   const complete = async (id: string): Promise<void> => {
-    await redis.set(keys.lock(id), 'its worker')
+    await lockTask(redis, keys, id, 'its worker')
     await (await Job.fromId(queue, id))?.moveToCompleted({}, 'its worker', false)
   }
   await setCapacity('permits:db', 1)
@@ -317,7 +318,7 @@ it("the leader's count corrects what another tool has done, and wakes the tasks 
   expect(await startAll()).toEqual([])
   const count = () => runScript(redis, countActiveScript, keys, { fencing: 1, base: keys.base })
   expect(await count()).toBe(0)
-  await redis.del(keys.job(first), keys.lock(first))
+  await redis.del(keys.job(first))
   await redis.lrem(keys.active, 1, first)
   expect(await count()).toBe(1)
   expect(await inUse()).toBe(0)

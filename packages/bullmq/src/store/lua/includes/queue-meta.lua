@@ -1,17 +1,31 @@
 -- What BullMQ stores about a queue in its hash `meta`, and in its stream of events. `base` is the prefix of the queue's keys.
 --
--- queue_meta(is_changed)           the fields `paused`, `concurrency`, `max`, `duration` and `opts.maxLenEvents`, in this order, each false
---                                  if it is not set. They are read once, and again after a change
+-- queue_meta(is_changed)           the fields `paused`, `concurrency`, `max`, `duration`, `opts.maxLenEvents` and `allEventsUntil`, in this
+--                                  order, each false if it is not set. They are read once, and again after a change
 -- is_open()                        whether tasks may start: the queue is not paused, and has fewer active tasks than it may have
 -- add_bullmq_event(name, id, ...)  adds an event about a task, with further fields. A stream that keeps 0 events keeps those of the last
 --                                  script, because readers get events once the script has ended
+-- add_move_event(name, id, ...)    does the same for an event that tells only where a task is now, if somebody may follow these events
+--
+-- Each of BullMQ's events takes Redis about as long as three other commands. In Bullpen's own queues, those of moves are therefore added
+-- only until a time, `allEventsUntil`, which a QueueEvents with Bullpen's backend keeps ahead of the time (../../backend-events.ts).
+--- @include time
 local MAX_STORED_EVENTS = '10000'
 
 local stored_meta, is_emptied
 
 local function queue_meta(is_changed)
   if not stored_meta or is_changed then
-    stored_meta = redis.call('HMGET', base .. 'meta', 'paused', 'concurrency', 'max', 'duration', 'opts.maxLenEvents')
+    stored_meta = redis.call(
+      'HMGET',
+      base .. 'meta',
+      'paused',
+      'concurrency',
+      'max',
+      'duration',
+      'opts.maxLenEvents',
+      'allEventsUntil'
+    )
   end
   return stored_meta
 end
@@ -37,4 +51,11 @@ local function add_bullmq_event(name, id, ...)
     most = MAX_STORED_EVENTS
   end
   redis.call('XADD', stream, 'MAXLEN', '~', most, '*', 'event', name, 'jobId', id, ...)
+end
+
+local function add_move_event(name, id, ...)
+  local last = queue_meta()[6]
+  if not last or last ~= '0' and tonumber(last) > millis() then
+    add_bullmq_event(name, id, ...)
+  end
 end

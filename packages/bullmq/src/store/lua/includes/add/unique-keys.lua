@@ -16,12 +16,9 @@
 --- @include key-owner
 --- @include matching-rule
 --- @include leave-place
+--- @include lock
 
 local NAMED_SETS = { 'scheduled', 'retrying', 'completed', 'dead', 'cancelled', 'expired' }
-
-local function is_running(id)
-  return redis.call('EXISTS', base .. id .. ':lock') == 1
-end
 
 -- Returns '' for a task that has been deleted.
 local function status_of(id)
@@ -33,7 +30,7 @@ local function status_of(id)
       return set
     end
   end
-  return is_running(id) and 'active' or 'waiting'
+  return is_running(base .. id) and 'active' or 'waiting'
 end
 
 local function has_started(id)
@@ -42,7 +39,7 @@ end
 
 -- Returns the status with which a task will end without starting, or nil if the task may start.
 local function certain_end(id, now)
-  if is_running(id) then
+  if is_running(base .. id) then
     return nil
   end
   local expires_at = tonumber(redis.call('ZSCORE', base .. 'expiries', id) or now + 1)

@@ -18,10 +18,11 @@
 --- @include delete-counted
 --- @include leave-lane
 --- @include leave-list
+--- @include lock
 --- @include remove-ended
 
 local function is_locked(job, with_children)
-  if redis.call('EXISTS', job .. ':lock') == 1 then
+  if is_running(job) then
     return true
   end
   for _, child in ipairs(with_children and redis.call('SMEMBERS', job .. ':dependencies') or {}) do

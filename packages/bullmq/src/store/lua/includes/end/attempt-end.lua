@@ -22,9 +22,9 @@
 --                          begin at this position, and the position after them
 -- end_attempt(ending)      returns the reply, and whether the end was carried out now
 --
--- An end that is not refused takes the task out of `active`, deletes its lock, gives back what the task has held of limits, counts its
--- calls of services, and then carries out the verdict: end_task (task-end.lua) for a task that has ended, put_back (task-return.lua)
--- for another. What BullMQ has stored of a parent or of deduplication is decoded before the first write, because Redis keeps what a
+-- An end that is not refused takes the task out of `active`, gives back what the task has held of limits, counts its calls of services, and
+-- then carries out the verdict: end_task (task-end.lua) for a task that has ended, put_back (task-return.lua) for another. Both empty the
+-- task's lock. What BullMQ has stored of a parent or of deduplication is decoded before the first write, because Redis keeps what a
 -- script has written before an error.
 --
 -- An end is refused with BullMQ's codes: -1 if the task does not exist, -2 if its lock is gone, -3 if it is not active, -4 if it has
@@ -34,9 +34,8 @@
 -- If the reply is lost, the end is sent again. The lock is gone by then, but what the attempt has stored shows that it has ended: the reply
 -- is 0.
 --- @include task-end
-
--- Whether a check for lost attempts has marked tasks that are still active (recover.lua).
-local has_marks
+--- @include lock
+--- @include unmark
 
 -- The table has all of its fields from the beginning, because Lua would take longer to enlarge it for one after the other.
 local function read_end(id, token, at)
@@ -72,8 +71,9 @@ end
 -- Reads the task into `ending`. Returns the code with which the end is refused, 0 if it has been stored before, or nil.
 local function refusal_of(ending)
   local job, token = ending.job, ending.token
-  local name, attempts, at_end, lane, priority, deferred, deduplication, parent_key, parent =
-    unpack(redis.call('HMGET', job, 'name', 'atm', 'atEnd', 'lane', 'priority', 'defa', 'deid', 'parentKey', 'parent'))
+  local name, lock, attempts, at_end, lane, priority, deferred, deduplication, parent_key, parent = unpack(
+    redis.call('HMGET', job, 'name', 'lock', 'atm', 'atEnd', 'lane', 'priority', 'defa', 'deid', 'parentKey', 'parent')
+  )
   if not name and redis.call('EXISTS', job) == 0 then
     return (rare('resent').was_deleted(ending) or rare('resent').has_gone_on(ending)) and 0 or -1
   end
@@ -83,7 +83,7 @@ local function refusal_of(ending)
   if ending.verdict == 'completed' and redis.call('EXISTS', job .. ':dependencies', job .. ':unsuccessful') > 0 then
     return redis.call('EXISTS', job .. ':dependencies') == 1 and -4 or -9
   end
-  local owner = token ~= '0' and redis.call('GET', job .. ':lock')
+  local owner = token ~= '0' and owner_of(lock)
   if token ~= '0' and owner ~= token then
     return (rare('resent').was_stored(ending) or rare('resent').has_gone_on(ending)) and 0 or owner and -6 or -2
   end
@@ -104,13 +104,7 @@ local function end_attempt(ending)
     return -3, false
   end
   if ending.token ~= '0' then
-    redis.call('DEL', ending.job .. ':lock')
-    if has_marks == nil then
-      has_marks = redis.call('EXISTS', base .. 'stalled') == 1
-    end
-    if has_marks then
-      redis.call('SREM', base .. 'stalled', id)
-    end
+    unmark(id)
   end
   if ending.lane then
     features = rare('turns').give_back(ending.lane)

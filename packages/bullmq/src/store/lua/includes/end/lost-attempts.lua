@@ -50,6 +50,7 @@ end
 
 local function return_lost(task, at, max)
   local id, starts, attempt = task.id, task.starts or '0', task.attempt
+  redis.call('HSET', task.job, 'lock', '')
   count_loss(task.job, task, max)
   local record = string.format(LOST_RECORD, starts, attempt, task.worker, task.begun or at, at)
   append_stack(task.job, task.stacks, record)
@@ -57,7 +58,7 @@ local function return_lost(task, at, max)
     give_back(task.lane)
   end
   place_waiting(id, task.lane, 0, true)
-  add_bullmq_event('waiting', id, 'prev', 'active')
+  add_move_event('waiting', id, 'prev', 'active')
   add_bullmq_event('stalled', id)
   note_moved(id)
   if task.events then

@@ -65,7 +65,7 @@ local function store_end(ending, set, result, attempts)
   local fields = ending.fields or {}
   local n = #fields
   fields[n + 1], fields[n + 2], fields[n + 3], fields[n + 4] = 'atm', attempts, result, ending.value
-  fields[n + 5], fields[n + 6] = 'finishedOn', time
+  fields[n + 5], fields[n + 6], fields[n + 7], fields[n + 8] = 'finishedOn', time, 'lock', ''
   redis.call('HSET', job, unpack(fields))
   if set == 'completed' then
     redis.call('ZADD', base .. 'completed', time, id)

@@ -14,6 +14,7 @@
 --
 -- `base` is the prefix of the queue's keys.
 --- @include decode-json
+--- @include lock
 
 local function record_in(fields)
   for i = 1, #fields, 2 do
@@ -51,12 +52,8 @@ local by_token
 local function started_before(token, id)
   if not by_token then
     by_token = {}
-    local ids, locks = redis.call('LRANGE', base .. 'active', '0', MOST_LOOKED_AT - 1), {}
-    for i, each in ipairs(ids) do
-      locks[i] = base .. each .. ':lock'
-    end
-    for i, lock in ipairs(#ids > 0 and redis.call('MGET', unpack(locks)) or {}) do
-      by_token[lock or ''] = ids[i]
+    for _, each in ipairs(redis.call('LRANGE', base .. 'active', '0', MOST_LOOKED_AT - 1)) do
+      by_token[owner_of(redis.call('HGET', base .. each, 'lock')) or ''] = each
     end
   end
   local found = by_token[token]

@@ -45,7 +45,7 @@ local function return_ended(task, set, forgotten, to_head)
   charge(base, job, 1)
   redis.call('HINCRBY', base .. 'totals', 'retried', 1)
   place_waiting(id, task.lane, priority, to_head and priority == 0)
-  add_bullmq_event('waiting', id, 'prev', set)
+  add_move_event('waiting', id, 'prev', set)
   if task.parent then
     return_to_parent(job, task.parent, set)
   end

@@ -31,7 +31,7 @@ local function end_task(ending)
     queue_meta(true)
   end
   if is_completed and not ending.fields and not ending.keepCount and not ending.keepAge then
-    redis.call('HSET', job, 'atm', attempts, 'returnvalue', value, 'finishedOn', time)
+    redis.call('HSET', job, 'atm', attempts, 'returnvalue', value, 'finishedOn', time, 'lock', '')
     redis.call('ZADD', base .. 'completed', time, id)
   else
     rare('ends').store_end(ending, set, result, attempts)

@@ -32,7 +32,7 @@ local function promote_task(id)
     redis.call('HDEL', job, 'waits')
   end
   enter_place(id, lane, tonumber(priority or '0') or 0, waits and true or false)
-  redis.call('XADD', base .. 'events', '*', 'event', 'waiting', 'jobId', id, 'prev', 'delayed')
+  add_move_event('waiting', id, 'prev', 'delayed')
   redis.call('HSET', job, 'delay', '0')
 end
 
@@ -57,9 +57,7 @@ local function store_fields(ending, ...)
     fields[#fields + 1] = 'atm'
     fields[#fields + 1] = whole(ending.attempts + 1)
   end
-  if #fields > 0 then
-    redis.call('HSET', ending.job, unpack(fields))
-  end
+  redis.call('HSET', ending.job, 'lock', '', unpack(fields))
 end
 
 -- Returns how many starts of the task are left.
@@ -100,7 +98,7 @@ local function delay(ending)
   local is_retry = verdict == 'retrying' or verdict == 'postponed' and was_retrying(ending)
   store_fields(ending, 'delay', whole(delay_ms))
   local score = enter_delayed(base, id, due, is_retry and 'retrying' or 'scheduled')
-  add_bullmq_event('delayed', id, 'delay', whole(due))
+  add_move_event('delayed', id, 'delay', whole(due))
   if verdict == 'postponed' then
     note_postponed(id, job, score)
   end
@@ -129,7 +127,7 @@ local function wait_again(ending)
   if is_open() or not is_retry and (lane or priority > 0) then
     redis.call('ZADD', base .. 'marker', '0', '0')
   end
-  add_bullmq_event('waiting', id, 'prev', 'active')
+  add_move_event('waiting', id, 'prev', 'active')
   if verdict == 'released' and uncount_start(job) == 0 then
     expire_again(id, job)
   end

@@ -32,14 +32,14 @@ end
 
 local function place_task(task)
   local id = task.id
-  add_bullmq_event('added', id, 'name', task.name)
+  add_move_event('added', id, 'name', task.name)
   if task.delay then
     local due = task.enqueued_at + task.delay
     delay_task(id, due, 'scheduled')
-    return add_bullmq_event('delayed', id, 'delay', whole(due))
+    return add_move_event('delayed', id, 'delay', whole(due))
   end
   place_waiting(id, task.lane, tonumber(task.priority or 0), false)
-  add_bullmq_event('waiting', id)
+  add_move_event('waiting', id)
 end
 
 local function write_waiting()

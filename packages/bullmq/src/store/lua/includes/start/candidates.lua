@@ -19,6 +19,7 @@
 --- @include rare-turns
 --- @include leave-lane
 --- @include leave-list
+--- @include lock
 --- @include forget-turns
 
 -- Blocks a lane that takes turns if it may not start a task before some time. Its tickets go back, as in a turn (lane-turn.lua).
@@ -72,9 +73,10 @@ local function take_candidate(ids, obstacles, places)
     local score = places.has_set and tonumber(redis.call('ZSCORE', base .. 'prioritized', id))
     if score and (not lowest or score < lowest) then
       first, lowest = id, score
-    elseif not score and places.has_list and redis.call('EXISTS', base .. id .. ':lock') == 0 then
-      local enqueued_at, ended_at, lane = unpack(redis.call('HMGET', base .. id, 'timestamp', 'finishedOn', 'lane'))
-      local may_start = enqueued_at and not ended_at
+    elseif not score and places.has_list then
+      local enqueued_at, ended_at, lane, lock =
+        unpack(redis.call('HMGET', base .. id, 'timestamp', 'finishedOn', 'lane', 'lock'))
+      local may_start = enqueued_at and not ended_at and not owner_of(lock)
       if may_start and lane and is_examined then
         if is_held[lane] == nil then
           is_held[lane] = is_lane_held(lane, obstacles)

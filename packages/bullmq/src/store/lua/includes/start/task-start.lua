@@ -11,6 +11,7 @@
 -- when an attempt ended still do.
 --- @include queue-meta
 --- @include rare-functions
+--- @include lock
 
 -- How many ids without a task one script drops. A worker then fetches again.
 local MAX_DROPPED = 1000
@@ -52,6 +53,16 @@ local function take_next()
   return id, false
 end
 
+-- Returns the number in the field `name` of a hash, or 0.
+local function count_of(fields, name)
+  for i = 1, #fields, 2 do
+    if fields[i] == name then
+      return tonumber(fields[i + 1])
+    end
+  end
+  return 0
+end
+
 local function start_task(token)
   if found_nothing then
     return found_nothing
@@ -89,18 +100,16 @@ local function start_task(token)
   if max then
     rare('rate').count_start(job, tonumber(ownPerMs) or tonumber(meta[4] or '') or 1)
   end
-  if token ~= '0' then
-    redis.call('SET', job .. ':lock', token, 'PX', lockMs)
-  end
-  redis.call('XADD', base .. 'events', '*', 'event', 'active', 'jobId', id, 'prev', 'waiting')
+  add_move_event('active', id, 'prev', 'waiting')
+  local starts = count_of(fields, 'ats') + 1
   fields[count + 1], fields[count + 2] = 'processedOn', time
-  fields[count + 3], fields[count + 4] = 'ats', tostring(redis.call('HINCRBY', job, 'ats', '1'))
+  fields[count + 3], fields[count + 4] = 'ats', tostring(starts)
   if worker ~= '' then
-    redis.call('HSET', job, 'processedOn', time, 'pb', worker)
     fields[count + 5], fields[count + 6] = 'pb', worker
-  else
-    redis.call('HSET', job, 'processedOn', time)
   end
+  -- Only Redis keeps the lock.
+  local lock = token == '0' and '' or lock_of(token, lockMs)
+  redis.call('HSET', job, 'lock', lock, unpack(fields, count + 1))
   if is_last then
     redis.call('ZREM', base .. 'marker', '0')
   elseif not has_marker then

@@ -1,0 +1,70 @@
+// Which of BullMQ's events the scripts add to a queue's stream.
+import { randomUUID } from 'node:crypto'
+import { eventually } from '@bullpen/testkit'
+import { Queue, QueueEvents, type RedisQueueBackend, Worker } from 'bullmq'
+import { Redis } from 'ioredis'
+import { expect, inject, it, onTestFinished } from 'vitest'
+import { prefixOf, queueKeys } from '../keys.ts'
+import { setup } from '../setup.fixture.ts'
+import { ALL_EVENTS_UNTIL, eventMethods } from './backend-events.ts'
+import { bullpenBackend } from './bullpen-backend.ts'
+
+/** A queue and a Worker with Bullpen's backend. */
+function stage(namespace = `t-${randomUUID().slice(0, 12)}`) {
+  const redis = new Redis(inject('redisUrl'), { maxRetriesPerRequest: null })
+  const keys = queueKeys(namespace, 'rig')
+  const options = { connection: redis, prefix: prefixOf(namespace, 'rig') }
+  const queue = new Queue('rig', options, bullpenBackend())
+  const worker = new Worker('rig', async () => {}, { ...options, autorun: false }, bullpenBackend())
+  onTestFinished(async () => {
+    await Promise.all([worker.close(), queue.close()])
+    redis.disconnect()
+  })
+  return {
+    ...{ redis, keys, queue, options },
+    /** Adds a job, runs it twice, and returns what BullMQ's tools have learned since. */
+    async run(): Promise<(string | undefined)[]> {
+      const [last] = (await redis.xrevrange(keys.events, '+', '-', 'COUNT', 1))[0] ?? ['0']
+      await queue.add('x', {}, { attempts: 2 })
+      const first = (await worker.getNextJob('token', { block: false })) ?? expect.fail()
+      await first.moveToFailed(new Error('no'), 'token', false)
+      const second = (await worker.getNextJob('token', { block: false })) ?? expect.fail()
+      await second.moveToCompleted(1, 'token', false)
+      return (await redis.xrange(keys.events, `(${last}`, '+')).map(([, [, event]]) => event)
+    },
+  }
+}
+
+const ALL = ['added', 'waiting', 'active', 'waiting', 'active', 'completed']
+
+it("a queue that is not a namespace's has all events", async () => {
+  expect(await stage().run()).toEqual([...ALL, 'drained'])
+})
+
+it("a namespace's queue has the events of ends, and those of moves while a QueueEvents with the backend reads them", async () => {
+  const { namespace, broker } = await setup({ leads: false })
+  await broker.ping()
+  const { redis, keys, run, options } = stage(namespace)
+  await eventually(async () => (await redis.hget(keys.meta, ALL_EVENTS_UNTIL)) === '0')
+  expect(await run()).toEqual(['completed', 'drained'])
+  const reader = new QueueEvents('rig', { ...options, connection: { url: inject('redisUrl') } }, bullpenBackend())
+  onTestFinished(() => reader.close())
+  const started = Promise.withResolvers<void>()
+  reader.on('active', () => started.resolve())
+  await eventually(async () => Number(await redis.hget(keys.meta, ALL_EVENTS_UNTIL)) > Date.now() + 50_000)
+  expect(await run()).toEqual([...ALL, 'drained'])
+  await started.promise
+  await redis.hset(keys.meta, ALL_EVENTS_UNTIL, Date.now() - 1)
+  expect(await run()).toEqual(['completed', 'drained'])
+})
+
+it('a reader says every ten seconds at most that it still reads, and never waits for longer', async () => {
+  const waits: number[] = []
+  let said = 0
+  const read = async (_: string, ms: number) => void waits.push(ms)
+  const backend = { toKey: String, readEvents: read } as unknown as RedisQueueBackend
+  const { readEvents } = eventMethods(backend, async () => ++said as never)
+  for (const blockMs of [0, 5_000, 60_000]) await readEvents('$', blockMs)
+  expect(waits).toEqual([10_000, 5_000, 10_000])
+  expect(said).toBe(1)
+})
