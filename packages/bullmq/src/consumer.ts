@@ -44,7 +44,6 @@ import { createEventBuffer } from './events/event-buffer.ts'
 import { eventSender } from './events/event-sender.ts'
 import { createFetchHealth, type FetchHealth } from './fetch-health.ts'
 import { createFetchedJobs } from './fetched-jobs.ts'
-import { backoffStrategy } from './internals/worker/backoff-strategy.ts'
 import { ConsumerWorker } from './internals/worker/consumer-worker.ts'
 import { prefixOf, queueKeys } from './keys.ts'
 import { openRegistration, type Registration } from './leader/registration.ts'
@@ -329,7 +328,6 @@ function connect(
     skipStalledCheck: true,
     drainDelay: IDLE_WAIT_SECONDS,
     maximumRateLimitDelay: RATE_RECHECK_MS,
-    settings: { backoffStrategy },
   }
   const backend = backendFactory({
     now: clock.now,

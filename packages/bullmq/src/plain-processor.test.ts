@@ -8,7 +8,6 @@ import { eventually, faultProxy } from '@bullpen/testkit'
 import { type Job, UnrecoverableError } from 'bullmq'
 import { describe, expect, inject, it, onTestFinished } from 'vitest'
 import { decodeStack } from './codec.ts'
-import { backoffStrategy } from './internals/worker/backoff-strategy.ts'
 import { lockTask } from './locks/stored-lock.fixture.ts'
 import { eager, listening, ownWorker, slow } from './plain-processor.fixture.ts'
 import { escaped } from './uncaught-errors.ts'
@@ -190,7 +189,7 @@ describe('a job that Bullpen’s broker added', () => {
     })
   })
 
-  it('is retried by a Worker without Bullpen’s backoff strategy', async () => {
+  it('is retried after the delay of its definition', async () => {
     const { openBroker, startWorker } = ownWorker(() => {
       throw new Error('panic')
     })
@@ -491,22 +490,19 @@ describe('BullMQ, as processor() relies on it,', () => {
     expect((await three.settled()).error?.name).toBe('UnrecoverableError')
   })
 
-  it('leaves a job stalled if its backoff is unknown to the Worker and code around the processor throws', async () => {
+  it('retries a job at once, up to its attempts, if code around the processor throws', async () => {
     const throwing = async (_job: Job, _token?: string, _signal?: AbortSignal): Promise<never> => {
       throw new Error('thrown around the processor')
     }
-    const { openBroker, openQueue, startWorker } = ownWorker(({ input }) => input)
+    const { openBroker, startWorker } = ownWorker(({ input }) => input)
     const broker = openBroker()
-    const without = startWorker({ wrapped: throwing })
-    await eventually(() => broker.enqueue(bullpenTask()).then(() => true))
-    await eventually(() => without.errors.length === 1)
-    expect(without.errors[0]?.message).toContain('Unknown backoff strategy bullpen')
-    expect(await openQueue().getActiveCount()).toBe(1)
-    await without.worker.close()
-
-    const { settled } = startWorker({ wrapped: throwing, settings: { backoffStrategy } })
-    await broker.enqueue(bullpenTask())
-    expect((await settled()).job.delay).toBe(1_000)
+    const { settled, errors } = startWorker({ wrapped: throwing })
+    const task = bullpenTask()
+    await eventually(() => broker.enqueue(task).then(() => true))
+    for (let attempt = 1; attempt <= task.maxAttempts; attempt++)
+      expect((await settled()).job.attemptsMade).toBe(attempt)
+    expect(await broker.find(task.id)).toMatchObject({ status: 'dead' })
+    expect(errors).toEqual([])
   })
 
   it('aborts no signal when the Worker closes: it waits, or with force abandons the handler', async () => {

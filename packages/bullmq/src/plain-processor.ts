@@ -21,7 +21,6 @@ import {
 import { sha256 } from '@bullpen/engine/node'
 import type { Job } from 'bullmq'
 import { workersEvents } from './events/workers-events.ts'
-import { AttemptFailed, forAnyWorker } from './internals/worker/backoff-strategy.ts'
 import { foreignSha256, foreignTask, isBullpenJob } from './internals/worker/foreign-job.ts'
 import { bullpenBackendOf } from './internals/worker/job-scripts.ts'
 import { addKeptInput, hasKeptInput } from './internals/worker/kept-input.ts'
@@ -121,16 +120,12 @@ export function processor<C extends Catalogue, R extends Resources = object>(
     const task = isBullpens
       ? toFetchedTask(job, token, codec, events.open(job, token))
       : foreignTask(job, token, codec, host.registry)
-    try {
-      const clock = clockOf(job)
-      const runner = { ...host, clock, queue: job.queueName, ...(!isBullpens && { sha256: foreignSha256(job) }) }
-      const result = await runUnderSignal(task, runner, signal)
-      if (result.verdict.kind !== 'completed' || isBullpens) return await commit(result, job, token, commitHost)
-      settleWhenAnswered(job, result, commitHost)
-      return result.verdict.output
-    } catch (thrown) {
-      throw thrown instanceof AttemptFailed ? forAnyWorker(thrown, job, task.maxAttempts) : thrown
-    }
+    const clock = clockOf(job)
+    const runner = { ...host, clock, queue: job.queueName, ...(!isBullpens && { sha256: foreignSha256(job) }) }
+    const result = await runUnderSignal(task, runner, signal)
+    if (result.verdict.kind !== 'completed' || isBullpens) return commit(result, job, token, commitHost)
+    settleWhenAnswered(job, result, commitHost)
+    return result.verdict.output
   }
 }
 

@@ -1,12 +1,10 @@
 // Translates between BullMQ and the engine: turns a job into a fetched task, and a verdict into an action by BullMQ.
 //
-// The verdict on a failed attempt reaches BullMQ in the error that the processor throws (internals/worker/backoff-strategy.ts):
-// BullMQ stores the error's stack, whose first line is the attempt record, and asks the backoff strategy for the delay, which the
-// error carries. A delay of -1 means that there is no further attempt. The task then goes to the failed set, and the commit's
-// verdict tells the script which part of that set gets the task: `cancelled`, `expired`, or otherwise `dead`. The script that
-// stores a delay also puts the task into the set `retrying` and, if the queue has cancel rules, into `cancel-returned`. If the
-// delay is 0, the task returns to `wait` at once. When the delay has passed on Redis's clock, any of the queue's workers may
-// fetch the task again. The same script makes the delay longer if the retry is beyond its definition's budget
+// A commit tells the job's backend how the attempt has ended (store/attempt-end.ts), and then BullMQ, by a result or an error, whether it has
+// failed. BullMQ calls the method of its backend that moves the job accordingly, and the backend carries out the verdict that it was told,
+// with its delay, reason and attempt records. A task that is retried goes into the set `retrying` and, if the queue has cancel rules, into
+// `cancel-returned`. If the delay is 0, it returns to `wait` at once. When the delay has passed on Redis's clock, any of the queue's workers
+// may fetch the task again. The same script makes the delay longer if the retry is beyond its definition's budget
 // (store/lua/includes/end/retry-budget.lua).
 //
 // A commit is settled once Redis has replied to the script that carries out the verdict (store/attempt-end.ts). Redis refuses the
@@ -30,13 +28,12 @@ import {
   type Verdict,
 } from '@bullpen/engine/internal'
 import { sha256 } from '@bullpen/engine/node'
-import { DelayedError, type Job, WaitingError } from 'bullmq'
-import { encodeStack } from './codec.ts'
+import { DelayedError, type Job, UnrecoverableError, WaitingError } from 'bullmq'
+import { describeEnd, encodeStack } from './codec.ts'
 import type { EventBuffer } from './events/event-buffer.ts'
-import { AttemptFailed, limitStacks } from './internals/worker/backoff-strategy.ts'
 import { backendOf, bullpenBackendOf, stepsOf, throttleKeyOf, throttleQueue } from './internals/worker/job-scripts.ts'
 import type { AttemptCounts } from './retry-budget/attempt-counts.ts'
-import { type AttemptEnd, encodeCalls } from './store/attempt-end.ts'
+import { encodeCalls } from './store/attempt-end.ts'
 
 /** What a consumer or a processor commits its attempts with. */
 export interface CommitHost {
@@ -74,8 +71,8 @@ export function toFetchedTask(
 }
 
 /**
- * Returns what BullMQ stores as the job's result, or throws an error that makes BullMQ retry, fail or leave the job. `rule` is
- * the id of the cancel rule because of which the task was not started, if any.
+ * Tells the job's backend how the attempt has ended. Returns what BullMQ stores as the job's result, or throws the error of a failed attempt,
+ * or one that makes BullMQ leave the job. `rule` is the id of the cancel rule because of which the task was not started, if any.
  */
 export function commit(
   result: AttemptResult,
@@ -89,28 +86,38 @@ export function commit(
     host.events.close(job, result)
     host.settled(result)
   } else {
-    const stacks = verdict.kind === 'requeued' ? stacksWith(record, error, job) : undefined
-    settleWhenAnswered(job, result, host, { rule, stacks })
+    settleWhenAnswered(job, result, host, rule)
   }
   switch (verdict.kind) {
     case 'completed':
       return storedSuccess(verdict.output, record, host.codec)
     case 'retrying':
-      limitStacks(job, MAX_ATTEMPT_RECORDS)
-      throw new AttemptFailed(record, verdict, error)
     case 'dead':
     case 'cancelled':
     case 'expired':
-      limitStacks(job, MAX_ATTEMPT_RECORDS)
-      throw new AttemptFailed(record, verdict, error)
+      throw failure(job, verdict, record, error)
     case 'requeued':
       return throttleFor(job, verdict).then(() => requeue(job, token))
     case 'snoozed':
-      return snooze(verdict.delayMs, stacksWith(record, error, job), job, token)
+      return snooze(verdict.delayMs, job, token)
     case 'lost':
       // Report to BullMQ that the job was moved, because the job has a new owner.
       throw new WaitingError()
   }
+}
+
+/**
+ * Returns the error that tells BullMQ of a failed attempt. BullMQ's events and telemetry say what becomes of the job, and another backend
+ * than Bullpen's does what BullMQ decides. Therefore, the job in memory gets options by which BullMQ decides the same. The stored options do
+ * not change.
+ */
+function failure(job: Job, verdict: Verdict, record: AttemptRecord, error: unknown): Error {
+  const about = { cause: error, stack: encodeStack(record, error) }
+  job.opts.stackTraceLimit = MAX_ATTEMPT_RECORDS
+  if (verdict.kind !== 'retrying') return Object.assign(new UnrecoverableError(describeEnd(record)), about)
+  job.opts.attempts = Math.max(job.opts.attempts ?? 0, job.attemptsMade + 2)
+  job.opts.backoff = { type: 'fixed', delay: verdict.delayMs }
+  return Object.assign(new Error(describeEnd(record)), about)
 }
 
 /** Throttles the job's queue or concurrency key, if its handler has asked for that. */
@@ -127,25 +134,28 @@ export function settleWhenAnswered(
   job: Job,
   result: AttemptResult,
   { settled, attempts, events, onFollowed }: Pick<CommitHost, 'settled' | 'attempts' | 'events' | 'onFollowed'>,
-  { rule, stacks }: Pick<AttemptEnd, 'rule' | 'stacks'> = {},
+  rule?: string,
 ): void {
+  const { verdict, record, error } = result
   const { id, fencingToken } = result.event
   const { followed, group, run } = (job.data ?? {}) as Partial<Envelope>
   const isMember = group !== undefined || run !== undefined
   const isMarked = followed === true || isMember || result.hasRegistered === true || result.followUps !== undefined
-  const isFollowed = isMarked && ENDS.has(result.verdict.kind)
+  const isFollowed = isMarked && ENDS.has(verdict.kind)
   const commit = {
     id,
     fencingToken,
-    verdict: result.verdict.kind,
+    verdict: verdict.kind,
+    delayMs: 'delayMs' in verdict ? verdict.delayMs : undefined,
+    reason: FAILURES.has(verdict.kind) ? describeEnd(record) : undefined,
+    stacks: verdict.kind === 'completed' ? undefined : stacksWith(record, error, job),
     rule,
     budget: attempts.count(result),
     events: events.close(job, result),
     followUps: result.followUps,
     calls: result.calls && encodeCalls(result.calls, Math.random),
     survival: result.survival,
-    stacks,
-    kind: result.verdict.kind === 'dead' ? errorKind(result.record, result.error, sha256) : undefined,
+    kind: verdict.kind === 'dead' ? errorKind(record, error, sha256) : undefined,
     settled(refusal?: CommitRefusal) {
       settled(result, refusal)
       if (isFollowed && refusal === undefined) onFollowed?.()
@@ -158,6 +168,9 @@ export function settleWhenAnswered(
 
 /** The verdicts that end a task. */
 const ENDS: ReadonlySet<Verdict['kind']> = new Set(['completed', 'dead', 'cancelled', 'expired'])
+
+/** The verdicts on a failed attempt. */
+const FAILURES: ReadonlySet<Verdict['kind']> = new Set(['retrying', 'dead', 'cancelled', 'expired'])
 
 /**
  * Calls `settled` when Redis has replied to the script with which BullMQ fails a job that it does not start again. The script adds
@@ -219,10 +232,7 @@ export async function postpone(job: Job, token: string, delayMs: number, release
   throw new DelayedError()
 }
 
-/**
- * Returns the job's stacks with the attempt record added, because BullMQ does not record anything itself when a job returns to
- * its queue.
- */
+/** Returns the job's stacks with the attempt record added. */
 function stacksWith(record: AttemptResult['record'], error: unknown, job: Job): string {
   return JSON.stringify([...(job.stacktrace ?? []), encodeStack(record, error)].slice(-MAX_ATTEMPT_RECORDS))
 }
@@ -247,8 +257,7 @@ async function unlessRefused(moved: Promise<unknown>): Promise<void> {
 }
 
 /** Returns the job to its queue after a delay, in one script, without counting an attempt. */
-async function snooze(delayMs: number, stacktrace: string, job: Job, token: string): Promise<never> {
-  const options = { skipAttempt: true, fieldsToUpdate: { stacktrace } }
-  await unlessRefused(backendOf(job).moveToDelayed(job.id ?? '', Date.now(), delayMs, token, options))
+async function snooze(delayMs: number, job: Job, token: string): Promise<never> {
+  await unlessRefused(backendOf(job).moveToDelayed(job.id ?? '', Date.now(), delayMs, token, { skipAttempt: true }))
   throw new DelayedError()
 }

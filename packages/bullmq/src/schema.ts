@@ -4,7 +4,6 @@
 // Redis may lose its data later, and a newer Bullpen may then claim the namespace. The check is therefore repeated together with the
 // registration of the queues (leader/registration.ts).
 import { BullpenError } from '@bullpen/contract'
-import { BACKOFF_TYPE } from './internals/worker/backoff-strategy.ts'
 import { legacyKeys, queueKeys, SCHEMA_VERSION, schemaKey } from './keys.ts'
 import { type RegisteredQueue, registerQueues } from './leader/queue-registry.ts'
 import { unsupportedServer } from './redis/server/server-version.ts'
@@ -98,9 +97,12 @@ async function claim(redis: Commander, namespace: string, queues: readonly strin
   return runScript(redis, claimNamespaceScript, keys, { version: SCHEMA_VERSION, hasLegacyQueue })
 }
 
+/** The type of backoff in the options of the jobs of 0.1.0. */
+const LEGACY_BACKOFF_TYPE = 'bullpen'
+
 async function isLegacyQueue(redis: Commander, namespace: string, queue: string): Promise<boolean> {
   const keys = queueKeys(namespace, queue)
   const [switches, cancelFeeds] = legacyKeys(namespace, queue).queue
-  const args = { base: keys.base, backoffType: BACKOFF_TYPE }
+  const args = { base: keys.base, backoffType: LEGACY_BACKOFF_TYPE }
   return (await runScript(redis, isLegacyScript, { ...keys, switches, cancelFeeds }, args)) === 1
 }

@@ -6,7 +6,6 @@ import { Job, Queue, Worker } from 'bullmq'
 import { Redis } from 'ioredis'
 import { expect, inject, it, onTestFinished } from 'vitest'
 import { workersEvents } from '../events/workers-events.ts'
-import { backoffStrategy } from '../internals/worker/backoff-strategy.ts'
 import { prefixOf, queueKeys } from '../keys.ts'
 import { lockTask } from '../locks/stored-lock.fixture.ts'
 import { commit } from '../processor.ts'
@@ -48,13 +47,7 @@ async function fetched() {
     )
   }
   const queue = new Queue('q', options, bullpenBackend())
-  const settings = { backoffStrategy }
-  const worker = new Worker(
-    'q',
-    processor,
-    { ...options, autorun: false, skipStalledCheck: true, settings },
-    bullpenBackend(),
-  )
+  const worker = new Worker('q', processor, { ...options, autorun: false, skipStalledCheck: true }, bullpenBackend())
   worker.on('error', () => {})
   onTestFinished(async () => {
     await worker.close(true)

@@ -3,11 +3,11 @@ import { TaskError } from '@bullpen/contract'
 import type { AttemptResult } from '@bullpen/engine/internal'
 import type { Job } from 'bullmq'
 import { expect, it, onTestFinished, vi } from 'vitest'
-import { BACKOFF_TYPE } from '../internals/worker/backoff-strategy.ts'
+import { BULLPEN_OPTION } from '../internals/worker/foreign-job.ts'
 import { type AttemptBatch, createEventBuffer } from './event-buffer.ts'
 
 const job = (id: string, data: object = { v: 2, events: 100 }): Job =>
-  ({ id, name: 'a.b', data, opts: { backoff: { type: BACKOFF_TYPE } }, attemptsMade: 0, attemptsStarted: 1 }) as Job
+  ({ id, name: 'a.b', data, opts: { [BULLPEN_OPTION]: 1 }, attemptsMade: 0, attemptsStarted: 1 }) as unknown as Job
 
 const attempt = { task: 'a.b', attempt: 1, fencingToken: 1 }
 const started = { type: 'started', ...attempt, worker: 'w' } as const
@@ -113,7 +113,7 @@ it('the script that delays a retry completes its event with the time', () => {
 
 it('a task without events, and a job that Bullpen has not added, report nothing', () => {
   const { buffer } = setup()
-  const foreign = { ...job('q-2'), opts: {} } as Job
+  const foreign = { ...job('q-2'), opts: {} } as unknown as Job
   for (const own of [job('q-1', { v: 2 }), foreign]) {
     expect(buffer.open(own, 't')).toBeUndefined()
     expect(buffer.close(own, resultOf({ kind: 'completed', output: 1 }))).toBeUndefined()

@@ -13,7 +13,7 @@ import {
   verdictEvent,
 } from '@bullpen/engine/internal'
 import type { Job } from 'bullmq'
-import { BACKOFF_TYPE } from '../internals/worker/backoff-strategy.ts'
+import { BULLPEN_OPTION } from '../internals/worker/foreign-job.ts'
 
 /** How long an event waits for others before they are sent, in ms. */
 const FLUSH_MS = 50
@@ -171,8 +171,8 @@ function aboutJob(job: Job): AttemptEvents['about'] {
 }
 
 /** Returns how many events the queue's stream keeps, or undefined if the task has no events, like a job that Bullpen did not add. */
-function countOf({ data, opts: { backoff } }: Job): number | undefined {
-  if (typeof backoff !== 'object' || backoff.type !== BACKOFF_TYPE) return undefined
+function countOf({ data, opts }: Job): number | undefined {
+  if (!(BULLPEN_OPTION in opts)) return undefined
   const count: unknown = typeof data === 'object' && data !== null && 'events' in data ? data.events : undefined
   return typeof count === 'number' && Number.isInteger(count) && count > 0 ? count : undefined
 }

@@ -18,6 +18,12 @@ export interface AttemptEnd {
    */
   readonly verdict: Verdict['kind'] | 'released' | 'postponed'
   readonly fencingToken?: number
+  /** The delay of a task that is retried or snoozed, in ms. */
+  readonly delayMs?: number | undefined
+  /** Why the attempt has failed. */
+  readonly reason?: string | undefined
+  /** The stacks to store, the first lines of which are the attempt records. */
+  readonly stacks?: string | undefined
   /** The id of the cancel rule that ends the task. The end is counted in this rule's progress. */
   readonly rule?: string | undefined
   /** What applies the retry budget (../retry-budget/attempt-counts.ts). */
@@ -32,8 +38,6 @@ export interface AttemptEnd {
   readonly kind?: ErrorKind | undefined
   /** What the attempt has shown about a quarantined task. */
   readonly survival?: Survival
-  /** The stacks to store for a task that is requeued, which BullMQ does not pass on. */
-  readonly stacks?: string | undefined
   /** Called once, when Redis has replied. `refusal` is the reason if the end was refused. */
   readonly settled?: ((refusal?: CommitRefusal) => void) | undefined
 }
@@ -135,7 +139,9 @@ export function endArguments({ verdict, value, end, more, fields }: ScriptEnd): 
   for (const [name, each] of Object.entries(fields ?? NO_FIELDS)) {
     if (each !== undefined) stored.push(name, each as Value)
   }
+  // What Bullpen knows replaces what BullMQ has made of the error that it was told.
   if (end?.stacks !== undefined) stored.push('stacktrace', end.stacks)
+  if (end?.reason !== undefined) stored.push('failedReason', end.reason)
   return [verdict, value, end?.fencingToken ?? '', more.length / 2, ...more, stored.length / 2, ...stored]
 }
 

@@ -29,7 +29,7 @@ function stage(namespace = `t-${randomUUID().slice(0, 12)}`) {
       const first = (await worker.getNextJob('token', { block: false })) ?? expect.fail()
       await first.moveToFailed(new Error('no'), 'token', false)
       const second = (await worker.getNextJob('token', { block: false })) ?? expect.fail()
-      await second.moveToCompleted(1, 'token', false)
+      await second.moveToCompleted(undefined, 'token', false)
       return (await redis.xrange(keys.events, `(${last}`, '+')).map(([, [, event]]) => event)
     },
   }

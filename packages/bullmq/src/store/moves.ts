@@ -121,7 +121,7 @@ export function moveMethods(backend: RedisQueueBackend, options: MovesOptions): 
       const more = keptArguments(verdict, keepOf(removeOnFail, owner.opts.removeOnFail))
       more.push('maxAttempts', opts.attempts ?? 0)
       if (verdict === 'dead') more.push('fingerprint', encodeKind(end?.kind ?? kindOfReason(failedReason)))
-      const sent: ScriptEnd = { id, verdict, value: failedReason, end, more, fields }
+      const sent: ScriptEnd = { id, verdict, value: end?.reason ?? failedReason, end, more, fields }
       const { result, at } = await move('moveToFinished', token, fetches, sent)
       return { result, finishedOn: shown(at) }
     },
@@ -130,7 +130,8 @@ export function moveMethods(backend: RedisQueueBackend, options: MovesOptions): 
       const end = takeEnd(pending, id, 'delayed')
       const uncounted = end?.verdict === 'postponed' ? 'postponed' : 'scheduled'
       const verdict = skipAttempt ? uncounted : 'retrying'
-      const { result } = await move('moveToDelayed', token, fetchNext, { id, verdict, value, end, more: [], fields })
+      const sent: ScriptEnd = { id, verdict, value: end?.delayMs ?? value, end, more: [], fields }
+      const { result } = await move('moveToDelayed', token, fetchNext, sent)
       // As in BullMQ, the reply does not say why nothing was fetched.
       return result[0] === null ? [] : result
     },

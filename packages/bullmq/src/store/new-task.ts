@@ -7,7 +7,7 @@ import { encodeIdempotency } from '../admission/idempotency-records.ts'
 import { encodeLimits } from '../admission/queue-limits.ts'
 import { encodeUnique } from '../admission/unique-keys.ts'
 import { encodeLane } from '../internals/turns/lanes.ts'
-import { BACKOFF_TYPE } from '../internals/worker/backoff-strategy.ts'
+import { BULLPEN_OPTION } from '../internals/worker/foreign-job.ts'
 
 /** The strings to store for a task: its envelope, and the lines of its follow-ups, or '' if it has none. */
 export interface StoredStrings {
@@ -63,7 +63,7 @@ export function newTaskArguments(task: NewTask, stored: StoredStrings, condition
 function optionsOf({ maxAttempts, delayMs = 0, priority }: NewTask): string {
   const delay = delayMs > 0 ? `,"delay":${delayMs}` : ''
   const ranked = priority > 0 ? `,"priority":${priority}` : ''
-  return `{"attempts":${maxAttempts},"backoff":{"type":"${BACKOFF_TYPE}"}${delay}${ranked}}`
+  return `{"attempts":${maxAttempts},"${BULLPEN_OPTION}":1${delay}${ranked}}`
 }
 
 /** Returns whether an earlier call may have stored the task. The script itself looks for the task of a caller with a token. */

@@ -15,7 +15,6 @@ import { type CommitHost, commit, postpone, release } from '../../processor.ts'
 import { createAttemptCounts } from '../../retry-budget/attempt-counts.ts'
 import { backendFactory } from '../../store/backend.ts'
 import { bullpenBackend } from '../../store/bullpen-backend.ts'
-import { backoffStrategy } from '../worker/backoff-strategy.ts'
 import { QUEUE } from './worker.fixture.ts'
 
 const silent: Log = { debug() {}, info() {}, warn() {}, error() {} }
@@ -104,7 +103,6 @@ export async function openWorld(
     autorun: false,
     skipLockRenewal: true,
     skipStalledCheck: true,
-    settings: { backoffStrategy },
   }
   const retention = { removeOnComplete: { count: 3 }, removeOnFail: { age: 0, count: 2 } }
   const workers = {

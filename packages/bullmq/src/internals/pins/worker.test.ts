@@ -280,24 +280,6 @@ describe('a failed attempt', () => {
     return { ...all, job, ended }
   }
 
-  it('is final if the backoff strategy, which gets the error, returns -1; the stack of the error is stored with the move', async () => {
-    const backoffStrategy = vi.fn(() => -1)
-    const error = Object.assign(new Error('said'), { stack: 'first line\nrest' })
-    const { job, fields, hasEnded } = await failing(error, () => {}, { settings: { backoffStrategy } })
-    await hasEnded(job, 'failed')
-    expect(backoffStrategy.mock.calls).toEqual([[1, 'bullpen', error, expect.anything()]])
-    expect(JSON.parse((await fields(job))['stacktrace'] ?? '')).toEqual(['first line\nrest'])
-    expect(await fields(job)).toMatchObject({ failedReason: 'said', atm: '1', ats: '1' })
-  })
-
-  it('is retried after the delay that the backoff strategy returns', async () => {
-    const { job, redis, keys, fields } = await failing(new Error('x'), () => {}, {
-      settings: { backoffStrategy: () => 60_000 },
-    })
-    expect(await redis.zrange(keys.delayed, 0, '-1')).toEqual([job.id])
-    expect(await fields(job)).toMatchObject({ failedReason: 'x', atm: '1', delay: '60000' })
-  })
-
   it('is final if its error is an UnrecoverableError, whatever the attempts', async () => {
     const { job, hasEnded } = await failing(new UnrecoverableError('x'), () => {})
     await hasEnded(job, 'failed')

@@ -7,16 +7,13 @@ import type { FetchedTask, Registry, RunnerHost } from '@bullpen/engine/internal
 import { sha256 } from '@bullpen/engine/node'
 import type { Job } from 'bullmq'
 import { toFetchedTask } from '../../processor.ts'
-import { BACKOFF_TYPE } from './backoff-strategy.ts'
 
-/**
- * Returns whether Bullpen enqueued the job. Every task that Bullpen enqueues has Bullpen's backoff type. The shape of the data
- * would not be enough proof.
- */
+/** The option of every job that Bullpen adds. BullMQ keeps options that it does not know. */
+export const BULLPEN_OPTION = 'bullpen'
+
+/** Returns whether Bullpen enqueued the job. The shape of the data would not be enough proof. */
 export function isBullpenJob({ opts, data }: Job): boolean {
-  const { backoff } = opts
-  const isMarked = typeof backoff === 'object' && backoff.type === BACKOFF_TYPE
-  return isMarked && typeof data === 'object' && data !== null && typeof data.v === 'number'
+  return BULLPEN_OPTION in opts && typeof data === 'object' && data !== null && typeof data.v === 'number'
 }
 
 /** Reads the job as a task whose input is the job's data. Options that the job lacks are taken from the task definition. */

@@ -1,9 +1,10 @@
 // Tests that a team's own Worker, too, gives a stage of a pipeline the input that the run keeps.
 import { createRunId } from '@bullpen/contract/internal'
+import type { JobsOptions } from 'bullmq'
 import { expect, it } from 'vitest'
 import { runKeys } from '../../keys.ts'
 import { ownWorker } from '../../plain-processor.fixture.ts'
-import { BACKOFF_TYPE } from './backoff-strategy.ts'
+import { BULLPEN_OPTION } from './foreign-job.ts'
 
 it.each([
   ['{"n":9}', 'one', { output: { n: 9 } }],
@@ -19,7 +20,7 @@ it.each([
   await redis.hset(meta, { incarnation })
   if (kept !== undefined) await redis.hset(inputs, { '1.4': kept })
   const data = { v: 2, version: 1, run: { id: `${run}.one`, stage: 1, position: 4 }, keptInput: 70_000 }
-  await queue.add('own.slow', data, { attempts: 3, backoff: { type: BACKOFF_TYPE } })
+  await queue.add('own.slow', data, { attempts: 3, [BULLPEN_OPTION]: 1 } as JobsOptions)
   const { job, event } = await settled()
   await redis.del(meta)
   await redis.del(inputs)
