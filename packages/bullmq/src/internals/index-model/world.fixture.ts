@@ -11,7 +11,7 @@ import { openPatientBroker } from '../../broker/patient-broker.fixture.ts'
 import { workersEvents } from '../../events/workers-events.ts'
 import { prefixOf, type QueueKeys, queueKeys } from '../../keys.ts'
 import { unlockTasks } from '../../locks/stored-lock.fixture.ts'
-import { type CommitHost, commit, postpone, release } from '../../processor.ts'
+import { type CommitHost, commit, deathOf, postpone, release, settleRefusedStart } from '../../processor.ts'
 import { createAttemptCounts } from '../../retry-budget/attempt-counts.ts'
 import { backendFactory } from '../../store/backend.ts'
 import { bullpenBackend } from '../../store/bullpen-backend.ts'
@@ -148,6 +148,11 @@ export async function openWorld(
       if (decided === 'postponed') return postpone(job, token, POSTPONED_MS, () => {})
       return commit({ ...resultOf(job, decided), ...more }, job, token, commitHost)
     })
+    // BullMQ fails such a job without running it.
+    if (worker === workers.bullpen && job.deferredFailure !== undefined)
+      settleRefusedStart(job, commitHost.events.death(job, deathOf(job)), (refusal) =>
+        settled.push(refusal ?? 'confirmed'),
+      )
     hold(await worker.processJob(job, token, () => fetches), token, worker)
     runs.delete(id)
     return true

@@ -76,7 +76,7 @@ export async function runProgram(
       const found = [...(fault === undefined ? [] : [fault]), ...(await check(ENDS_TWICE.test(step.name)))]
       if (at % STEPS_PER_RARE_CHECK === STEPS_PER_RARE_CHECK - 1 && before !== undefined) {
         sent.begin('checks', false)
-        found.push(...(await rareViolations(world, before)))
+        found.push(...(await rareViolations(world, () => momentOf(redis, keys, ''))))
       }
       if (found.length > 0) return { at, found }
     }

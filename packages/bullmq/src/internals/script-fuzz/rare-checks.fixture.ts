@@ -17,7 +17,17 @@ import { wrongHead } from '../turns/lane-scan.fixture.ts'
 import { type FuzzWorld, OTHER_QUEUE } from './fuzz-world.fixture.ts'
 import type { Moment } from './moment.fixture.ts'
 
-export async function rareViolations(world: FuzzWorld, moment: Moment): Promise<string[]> {
+/** How often everything is read again, because entries of groups and runs may have been delivered meanwhile. */
+const MAX_TRIES = 5
+
+export async function rareViolations(world: FuzzWorld, read: () => Promise<Moment>): Promise<string[]> {
+  for (let tries = 1; ; tries++) {
+    const found = await violationsAt(world, await read())
+    if (found.length === 0 || tries === MAX_TRIES) return found
+  }
+}
+
+async function violationsAt(world: FuzzWorld, moment: Moment): Promise<string[]> {
   return [
     ...(await wrongStatuses(world, moment)),
     ...(await wrongListings(world, moment)),

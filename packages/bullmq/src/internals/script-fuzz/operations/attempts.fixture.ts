@@ -41,6 +41,12 @@ const VERDICTS: readonly ModelVerdict[] = [
 
 const verdictAt = (n: number): ModelVerdict => at(VERDICTS, n) ?? 'released'
 
+/** A throttle may follow a start of the same moment. */
+function besideOthers(n: number): ModelVerdict {
+  const verdict = verdictAt(n)
+  return typeof verdict === 'object' && 'throttled' in verdict ? 'released' : verdict
+}
+
 const [FOLLOW_UP_LINE = ''] = followUpLines(OWN_FOLLOW_UPS).split('\n')
 const SURVIVALS = [undefined, undefined, 'lived', 'died'] as const
 
@@ -155,11 +161,16 @@ export const ATTEMPTS: FuzzOperations = {
   'end an attempt in any way': [60, end],
   'end several attempts at once': [
     20,
-    (world, pick, n) => Promise.all([0, 1, 2].map((i) => end(world, pick + i, n + i))),
+    (world, pick, n) => Promise.all([0, 1, 2].map((i) => end(world, pick + i, n + i, besideOthers(n + i)))),
   ],
   'end and fetch at once': [
     10,
-    (world, pick, n) => Promise.all([end(world, pick, n), world.fetch('bullpen'), end(world, pick + 1, n + 2)]),
+    (world, pick, n) =>
+      Promise.all([
+        end(world, pick, n, besideOthers(n)),
+        world.fetch('bullpen'),
+        end(world, pick + 1, n + 2, besideOthers(n + 2)),
+      ]),
   ],
   'complete an attempt': [40, existing('complete a task')],
   'retry a task at once': [4, endAs({ kind: 'retrying', delayMs: 0 })],

@@ -73,7 +73,7 @@ export const ENQUEUES: FuzzOperations = {
   'enqueue a task with an idempotency key': [
     4,
     async ({ broker, remembered }, pick, n) => {
-      const key = `${n % 100}`.padStart(22, 'k')
+      const key = `${n % 20}`.padStart(22, 'k')
       const given = { idempotency: { key, request: 'r'.repeat(11), life: 86_400 } }
       const { id } = await broker.enqueue(modelTask(n, { ...variedTask(pick, n), ...given }))
       const first = remembered.get(key) ?? id

@@ -71,7 +71,7 @@ const repair: FuzzOperation = async (world, pick) => {
 
 export const HOUSEKEEPING: FuzzOperations = {
   'the leader visits the queue': [6, ({ leader }) => leader.visit(QUEUE, 0)],
-  'the leader visits the queue two hours later': [1, ({ leader }) => leader.visit(QUEUE, 2 * HOUR)],
+  'the leader visits the queue two hours later': [2, ({ leader }) => leader.visit(QUEUE, 2 * HOUR)],
   'forward the outbox': [12, ({ leader }) => leader.forward(QUEUE)],
   'a dead forwarder has left its claims': [2, ({ leader }) => leader.hurry([QUEUE])],
   'all delays pass': [6, passDelays],
