@@ -6,7 +6,8 @@
 // queue refuses tasks for which it has room.
 //
 // A count takes several pages if there are many tasks, and tasks move meanwhile. Each page therefore also reads BullMQ's events since
-// the previous page, and the state of the tasks that they concern (read-unfinished.lua). At the last page, the
+// the previous page, and the state of the tasks that they concern (read-unfinished.lua). Bullpen's scripts only add these events if somebody
+// asks for them (../../store/backend-events.ts), so a count whose first page is not the last one asks and begins again. At the last page, the
 // count is exact, and so is the difference between the stored sums and the tasks. Bullpen's own scripts change both by the same
 // amount, so the difference does not change until it is corrected.
 //
@@ -17,7 +18,8 @@
 import { TASK_OVERHEAD_BYTES } from '@bullpen/engine/internal'
 import type { QueueKeys } from '../../keys.ts'
 import { pauseAfterPage } from '../../scripts/pause-after-page.ts'
-import { type Commander, runScript } from '../../scripts/script.ts'
+import { type Commander, runnerOn, runScript } from '../../scripts/script.ts'
+import { askForAllEvents } from '../../store/backend-events.ts'
 import { correctSumsScript, readUnfinishedScript } from '../../store/scripts.ts'
 import { commonDifference, createUnfinishedTasks, differenceOf, isRight, type Sums } from './unfinished-tasks.ts'
 
@@ -86,7 +88,10 @@ function createCount(redis: Commander, keys: QueueKeys, limit: number): () => Pr
   let at = BEGINNING
   let farthest = BEGINNING
   let behind = 0
+  const ask = askForAllEvents(runnerOn(redis), keys.meta)
+  let hasAsked = false
   return async () => {
+    if (hasAsked) await ask()
     const args = { base: keys.base, ...at, limit, overhead: TASK_OVERHEAD_BYTES, mark: '+' }
     const page = await runScript(redis, readUnfinishedScript, keys, args)
     if (page === null) return 'lost'
@@ -95,6 +100,10 @@ function createCount(redis: Commander, keys: QueueKeys, limit: number): () => Pr
     if (ofApiKeys !== undefined) {
       const stored = { bytes: Number(bytes), ofApiKeys: countsOf(ofApiKeys) }
       return { difference: differenceOf(stored, tasks.sums()), drift: Number(drift) }
+    }
+    if (!hasAsked) {
+      hasAsked = true
+      return undefined
     }
     at = { place, lane, passed, lastEvent }
     const hasAdvanced = at.place > farthest.place || (at.place === farthest.place && at.passed > farthest.passed)
