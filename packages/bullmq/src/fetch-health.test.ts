@@ -75,7 +75,7 @@ describe('a pool whose connection is lost', () => {
   it('has its slots in RECOVER_ERR until the connection is back, and then runs tasks', async () => {
     const server = await privateRedis()
     await server.start()
-    const { states, restarts, log, enqueue, settled } = await pool(server.url)
+    const { states, restarts, log, broker, enqueue, settled } = await pool(server.url)
     await server.crash()
     await eventually(() => states().every((state) => state === 'RECOVER_ERR'))
     expect(restarts()).toEqual([])
@@ -83,6 +83,7 @@ describe('a pool whose connection is lost', () => {
     await eventually(() => states().every((state) => state === 'IDLE'))
     // The outage reporter logs the outage.
     expect([restarts(), failures(log)]).toEqual([[], []])
+    await eventually(() => broker.ping().then(() => true))
     expect((await settled(await enqueue(short, { input: { n: 4 } })))?.output).toEqual({ n: 4 })
   })
 

@@ -100,8 +100,11 @@ it('a team’s own Worker with Bullpen’s backend renews its locks, and ends it
   worker.on('error', (error) => errors.push(error))
   const id = await enqueue(short)
   await started.promise
+  const token = (await lockOwner(redis, keys, id)) ?? ''
   await fill()
-  await lockTask(redis, keys, id, (await lockOwner(redis, keys, id)) ?? '', LOCK_MS / 2)
+  await redis.config('SET', 'maxmemory', '0')
+  await lockTask(redis, keys, id, token, LOCK_MS / 2)
+  await fill()
   await eventually(async () => (await lockLeftMs(redis, keys, id)) > LOCK_MS / 2)
   end()
   await isIn('completed', id)

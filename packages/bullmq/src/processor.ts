@@ -1,11 +1,11 @@
 // Translates between BullMQ and the engine: turns a job into a fetched task, and a verdict into an action by BullMQ.
 //
-// A commit tells the job's backend how the attempt has ended (store/attempt-end.ts), and then BullMQ, by a result or an error, whether it has
-// failed. BullMQ calls the method of its backend that moves the job accordingly, and the backend carries out the verdict that it was told,
-// with its delay, reason and attempt records. A task that is retried goes into the set `retrying` and, if the queue has cancel rules, into
-// `cancel-returned`. If the delay is 0, it returns to `wait` at once. When the delay has passed on Redis's clock, any of the queue's workers
-// may fetch the task again. The same script makes the delay longer if the retry is beyond its definition's budget
-// (store/lua/includes/end/retry-budget.lua).
+// A commit tells the job's backend how the attempt has ended (store/attempt-end.ts), and then BullMQ, by a result or an error, whether
+// it has failed. BullMQ calls the method of its backend that moves the job accordingly, and the backend carries out the verdict that it
+// was told, with its delay, reason and attempt records. A task that is retried goes into the set `retrying` and, if the queue has
+// cancel rules, into `cancel-returned`. If the delay is 0, it returns to `wait` at once. When the delay has passed on Redis's clock,
+// any of the queue's workers may fetch the task again. The same script makes the delay longer if the retry is beyond its definition's
+// budget (store/lua/includes/end/retry-budget.lua).
 //
 // A commit is settled once Redis has replied to the script that carries out the verdict (store/attempt-end.ts). Redis refuses the
 // commit if the task's lock is gone or taken, or if the task was removed, is not active or has children. The commit is also
@@ -71,8 +71,9 @@ export function toFetchedTask(
 }
 
 /**
- * Tells the job's backend how the attempt has ended. Returns what BullMQ stores as the job's result, or throws the error of a failed attempt,
- * or one that makes BullMQ leave the job. `rule` is the id of the cancel rule because of which the task was not started, if any.
+ * Tells the job's backend how the attempt has ended. Returns what BullMQ stores as the job's result, or throws the error of a failed
+ * attempt, or one that makes BullMQ leave the job. `rule` is the id of the cancel rule because of which the task was not started, if
+ * any.
  */
 export function commit(
   result: AttemptResult,
@@ -107,9 +108,9 @@ export function commit(
 }
 
 /**
- * Returns the error that tells BullMQ of a failed attempt. BullMQ's events and telemetry say what becomes of the job, and another backend
- * than Bullpen's does what BullMQ decides. Therefore, the job in memory gets options by which BullMQ decides the same. The stored options do
- * not change.
+ * Returns the error that tells BullMQ of a failed attempt. BullMQ's events and telemetry say what becomes of the job, and another
+ * backend than Bullpen's does what BullMQ decides. Therefore, the job in memory gets options by which BullMQ decides the same. The
+ * stored options do not change.
  */
 function failure(job: Job, verdict: Verdict, record: AttemptRecord, error: unknown): Error {
   const about = { cause: error, stack: encodeStack(record, error) }

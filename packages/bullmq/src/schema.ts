@@ -14,11 +14,11 @@ export interface SchemaGuard {
   /**
    * Returns undefined once the namespace is known to be compatible. Until then, returns a promise, which rejects with
    * `unsupported_redis`, `incompatible_schema` or Redis's error if the check fails. The next call then checks again. A check also
-   * registers the queues for the leader. It takes three round trips, or five for a new namespace.
+   * registers the queues for the leader. It takes four round trips, or six for a new namespace.
    */
   check(): Promise<void> | undefined
   /**
-   * Registers the queues again. Does nothing until a check has succeeded. Takes one round trip. If the namespace's schema version is
+   * Registers the queues again. Does nothing until a check has succeeded. Takes two round trips. If the namespace's schema version is
    * missing or has changed, checks the namespace again and rejects with the same errors as `check`.
    */
   repeat(): Promise<void>

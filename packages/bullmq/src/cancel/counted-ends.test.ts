@@ -20,7 +20,7 @@ function cancelled(job: Job): AttemptResult {
   const fields = { queue: 'q', task: job.name, id: job.id as TaskId, kind: 'long', correlationId: undefined } as const
   const end = { code: undefined, error: undefined, durationMs: 0, verdict: 'cancelled', delayMs: undefined } as const
   return {
-    event: { ...fields, ...attempt, ...end, event: 'attempt.ended' },
+    event: { ...fields, ...attempt, ...end, fencingToken: 1, event: 'attempt.ended' },
     verdict: { kind: 'cancelled' },
     record: { ...attempt, counted: true, worker: 'test', startedAt: 1, endedAt: 1 },
     error: new Error('cancelled'),

@@ -78,9 +78,9 @@ it.each([
       expect(Math.floor(Number(score) / step)).toBe(7)
       expect(Number(next)).toBe(Number(score) + 1)
     }
-    // A plain Queue leaves the fingerprint, and stores no list of retries.
+    // A plain Queue leaves the fingerprint and the empty lock, and stores no list of retries.
     expect((await fields(own)).filter((name) => name !== 'retries')).toEqual(
-      (await fields(theirs)).filter((name) => name !== 'fingerprint'),
+      (await fields(theirs)).filter((name) => name !== 'fingerprint' && name !== 'lock'),
     )
     expect(await redis.hmget(keys.job(own), 'ats', 'priority')).toEqual(
       await redis.hmget(keys.job(theirs), 'ats', 'priority'),

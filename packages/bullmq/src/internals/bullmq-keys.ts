@@ -6,7 +6,7 @@ export function bullmqKeys(base: string) {
     /** The prefix of all the queue's other keys. */
     base: `${base}:`,
     job: (id: string) => `${base}:${id}`,
-    /** String: the lock of a job that a Worker runs which was not attached. Any other lock is in the job's hash (../store/lua/includes/task/lock.lua). */
+    /** String: the lock of a job that an unattached Worker runs. Others are in hashes (../store/lua/includes/task/lock.lua). */
     lock: (id: string) => `${base}:${id}:lock`,
     /** List: the lines that a job's processor has logged. */
     logs: (id: string) => `${base}:${id}:logs`,

@@ -5,7 +5,7 @@ import { z } from 'zod'
 import { parseJson } from '../codec.ts'
 import { leaderKeys, queueKeys, SCHEMA_VERSION } from '../keys.ts'
 import { type Commander, runScript } from '../scripts/script.ts'
-import { ALL_EVENTS_UNTIL } from '../store/backend-events.ts'
+import { omitMoveEvents } from '../store/backend-events.ts'
 import { registerQueuesScript } from '../store/scripts.ts'
 
 export interface RegisteredQueue {
@@ -43,8 +43,8 @@ export async function registerQueues(
   const args = { schemaVersion: SCHEMA_VERSION, replaces: replaces ? '1' : '' }
   const registered = queues.flatMap((queue) => [queue.name, encodeRegistered(queue)])
   if ((await runScript(redis, registerQueuesScript, leaderKeys(namespace), args, registered)) !== 1) return false
-  // Bullpen needs none of BullMQ's events of moves (../store/backend-events.ts).
-  await Promise.all(queues.map(({ name }) => redis.hsetnx(queueKeys(namespace, name).meta, ALL_EVENTS_UNTIL, '0')))
+  // This only saves time. If Redis refuses it, the next registration asks again.
+  await Promise.all(queues.map(({ name }) => omitMoveEvents(redis, queueKeys(namespace, name).meta).catch(() => {})))
   return true
 }
 

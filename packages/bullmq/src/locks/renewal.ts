@@ -18,7 +18,7 @@ export async function renewLocks<L extends Lock>(
 ): Promise<readonly L[]> {
   const renew = async (batch: readonly L[]): Promise<readonly L[]> => {
     const pairs = batch.flatMap(({ id, token }) => [id, token])
-    const lost = await run(renewLocksScript, { active: `${base}active` }, { base, lockMs }, pairs)
+    const lost = await run(renewLocksScript, { any: `${base}active` }, { base, lockMs }, pairs)
     return lost.flatMap((number) => batch[number - 1] ?? [])
   }
   return (await Promise.all(batchesOf(locks).map(renew))).flat()

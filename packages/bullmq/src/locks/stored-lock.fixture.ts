@@ -1,4 +1,5 @@
-// Reads and changes the locks of tasks, as their expiry or another worker would. The tests and their Redis share a clock.
+// Reads and changes the locks of tasks, as their expiry or another worker would. The tests and their Redis share a clock, which is not
+// that of `Date` in tests that change it.
 import type { QueueKeys } from '../keys.ts'
 
 type Keys = Pick<QueueKeys, 'job' | 'lock'>
@@ -14,6 +15,7 @@ interface Client {
 }
 
 const LONG_MS = 600_000
+const now = (): number => Math.floor(performance.timeOrigin + performance.now())
 
 /** Locks a task as Bullpen does (../store/lua/includes/task/lock.lua). */
 export function lockTask(
@@ -23,7 +25,7 @@ export function lockTask(
   token = 'token',
   ms = LONG_MS,
 ): Promise<unknown> {
-  return redis.hset(job(id), { lock: `${Date.now() + ms} ${token}` })
+  return redis.hset(job(id), { lock: `${now() + ms} ${token}` })
 }
 
 /** Gives a task that is locked to another worker. */
@@ -42,11 +44,11 @@ export async function unlockTasks(redis: Pick<Client, 'hdel' | 'del'>, { job, lo
 /** Returns the token of a task's lock, or null. */
 export async function lockOwner(redis: Pick<Client, 'hget' | 'get'>, { job, lock }: Keys, id: string) {
   const [, endsAt, token] = /^(\d+) (.*)$/.exec((await redis.hget(job(id), 'lock')) ?? '') ?? []
-  return Number(endsAt) > Date.now() ? (token ?? null) : redis.get(lock(id))
+  return Number(endsAt) > now() ? (token ?? null) : redis.get(lock(id))
 }
 
 /** Returns in how many ms a task's lock expires, or a negative number if it has none. */
 export async function lockLeftMs(redis: Pick<Client, 'hget' | 'pttl'>, { job, lock }: Keys, id: string) {
   const endsAt = Number.parseInt((await redis.hget(job(id), 'lock')) ?? '', 10)
-  return endsAt > Date.now() ? endsAt - Date.now() : redis.pttl(lock(id))
+  return endsAt > now() ? endsAt - now() : redis.pttl(lock(id))
 }

@@ -55,6 +55,16 @@ describe('the commands of one turn', () => {
     expect([writes.alone(), writes.together()]).toEqual([1, [5, 5, 2, 5]])
   })
 
+  it('are written at once with one that is large, such as a batch of ends', async () => {
+    const { redis, key } = await joined()
+    const writes = writesOf(redis)
+    const replies = [redis.set(key, 'small'), redis.set(key, 'x'.repeat(3_000))]
+    expect([writes.alone(), writes.together()]).toEqual([0, [2]])
+    replies.push(redis.set(key, 'last'))
+    expect(await Promise.all(replies)).toEqual(['OK', 'OK', 'OK'])
+    expect([writes.alone(), writes.together()]).toEqual([1, [2]])
+  })
+
   it.each([
     ['turn', 0],
     ['callback', 1],

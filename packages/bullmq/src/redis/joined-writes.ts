@@ -11,6 +11,8 @@ import type { Redis } from 'ioredis'
  * highest with 4 to 8 commands, and 4% lower if the number doubled with each write of a turn.
  */
 const MAX_JOINED = 5
+/** How many bytes may be held back. A batch of moves or adds, which is one command, has more, and is written at once. */
+const MAX_HELD_BYTES = 2_048
 
 /**
  * The longest time for which commands are held back.
@@ -51,7 +53,7 @@ export function joinWrites(redis: Redis, until: JoinedUntil): void {
     }
     const reply = send(command, stream)
     held++
-    if (held === MAX_JOINED) {
+    if (held === MAX_JOINED || socket.writableLength > MAX_HELD_BYTES) {
       held = 0
       socket.uncork()
       socket.cork()

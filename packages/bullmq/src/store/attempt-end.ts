@@ -136,13 +136,16 @@ export function endArguments({ verdict, value, end, more, fields }: ScriptEnd): 
     if (survival) more.push('survival', survival)
   }
   const stored: Value[] = []
-  for (const [name, each] of Object.entries(fields ?? NO_FIELDS)) {
-    if (each !== undefined) stored.push(name, each as Value)
+  const { reason, stacks } = end ?? NOTHING
+  for (const [name, each] of Object.entries(fields ?? NOTHING)) {
+    // What Bullpen knows takes the place of what BullMQ has made of the error that it was told.
+    const isKnown = name === 'stacktrace' ? stacks !== undefined : name === 'failedReason' && reason !== undefined
+    if (each !== undefined && !isKnown) stored.push(name, each as Value)
   }
-  // What Bullpen knows replaces what BullMQ has made of the error that it was told.
-  if (end?.stacks !== undefined) stored.push('stacktrace', end.stacks)
-  if (end?.reason !== undefined) stored.push('failedReason', end.reason)
+  if (stacks !== undefined) stored.push('stacktrace', stacks)
+  // The script stores the value of an end itself.
+  if (reason !== undefined && reason !== value) stored.push('failedReason', reason)
   return [verdict, value, end?.fencingToken ?? '', more.length / 2, ...more, stored.length / 2, ...stored]
 }
 
-const NO_FIELDS: Readonly<Record<string, unknown>> = Object.freeze({})
+const NOTHING: { readonly reason?: string; readonly stacks?: string } = Object.freeze({})

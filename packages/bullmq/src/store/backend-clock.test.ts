@@ -38,6 +38,7 @@ describe("times in answers are translated to the machine's clock", () => {
       connection: { client: new Promise(() => {}) },
       execCommand: () => Promise.reject(new Error('the script is none of ours')),
       forQueue() {},
+      readEvents() {},
       waitForJob: async () => (said.score === undefined ? null : { member: '0', score: said.score }),
       // Only the members of the backend that take or return times.
     } as unknown as RedisQueueBackend

@@ -3,10 +3,11 @@ import { randomUUID } from 'node:crypto'
 import { eventually } from '@bullpen/testkit'
 import { Queue, QueueEvents, type RedisQueueBackend, Worker } from 'bullmq'
 import { Redis } from 'ioredis'
-import { expect, inject, it, onTestFinished } from 'vitest'
+import { expect, inject, it, onTestFinished, vi } from 'vitest'
 import { prefixOf, queueKeys } from '../keys.ts'
+import { runnerOn } from '../scripts/script.ts'
 import { setup } from '../setup.fixture.ts'
-import { ALL_EVENTS_UNTIL, eventMethods } from './backend-events.ts'
+import { ALL_EVENTS_UNTIL, askForAllEvents, eventMethods, omitMoveEvents } from './backend-events.ts'
 import { bullpenBackend } from './bullpen-backend.ts'
 
 /** A queue and a Worker with Bullpen's backend. */
@@ -45,7 +46,9 @@ it("a namespace's queue has the events of ends, and those of moves while a Queue
   const { namespace, broker } = await setup({ leads: false })
   await broker.ping()
   const { redis, keys, run, options } = stage(namespace)
-  await eventually(async () => (await redis.hget(keys.meta, ALL_EVENTS_UNTIL)) === '0')
+  await eventually(async () => Number(await redis.hget(keys.meta, ALL_EVENTS_UNTIL)) > Date.now() + 10_000)
+  // Nobody has asked for them.
+  await redis.hset(keys.meta, ALL_EVENTS_UNTIL, Date.now() - 1)
   expect(await run()).toEqual(['completed', 'drained'])
   const reader = new QueueEvents('rig', { ...options, connection: { url: inject('redisUrl') } }, bullpenBackend())
   onTestFinished(() => reader.close())
@@ -67,4 +70,37 @@ it('a reader says every ten seconds at most that it still reads, and never waits
   for (const blockMs of [0, 5_000, 60_000]) await readEvents('$', blockMs)
   expect(waits).toEqual([10_000, 5_000, 10_000])
   expect(said).toBe(1)
+})
+
+it('a reader asks again after ten seconds, and learns whether events were omitted meanwhile', async () => {
+  const clock = vi.spyOn(performance, 'now')
+  onTestFinished(() => clock.mockRestore())
+  let asked = 0
+  const ask = askForAllEvents(async () => ++asked as never, 'meta')
+  const found: unknown[] = []
+  for (const seconds of [0, 9, 10, 59, 110]) {
+    clock.mockReturnValue(seconds * 1_000)
+    found.push([await ask(), asked])
+  }
+  expect(found).toEqual([
+    [true, 1],
+    [true, 1],
+    [true, 2],
+    [true, 3],
+    [false, 4],
+  ])
+})
+
+it('a reader that asks before the queue is registered has all events until it asks again', async () => {
+  const { redis, keys } = stage()
+  await askForAllEvents(runnerOn(redis), keys.meta)()
+  await omitMoveEvents(redis, keys.meta)
+  expect(Number(await redis.hget(keys.meta, ALL_EVENTS_UNTIL))).toBeGreaterThan(Date.now() + 10_000)
+})
+
+it('a reader reads the events of ends although Redis refuses its request', async () => {
+  const readEvents = async () => 'read' as never
+  const backend = { toKey: String, readEvents } as unknown as RedisQueueBackend
+  const refuse = () => Promise.reject(new Error('READONLY'))
+  expect(await eventMethods(backend, refuse).readEvents('$', 1)).toBe('read')
 })

@@ -1,8 +1,9 @@
 // BullMQ's backend for Redis, with Bullpen's scripts in place of those of BullMQ that add, move or delete jobs.
 //
-// BullMQ's Queue, Worker and FlowProducer reach Redis only through a backend, which a factory makes. Ours makes BullMQ's own, and gives it
-// other methods before anything else has it: those whose scripts are Bullpen's (./backend-adds.ts, ./backend-changes.ts,
-// ./backend-events.ts, ./backend-locks.ts, ./moves.ts), `execCommand`, which sends the few scripts of BullMQ's that still write, `forQueue` and `waitForJob`.
+// BullMQ's Queue, Worker and FlowProducer reach Redis only through a backend, which a factory makes. Ours makes BullMQ's own, and gives
+// it other methods before anything else has it: those whose scripts are Bullpen's (./backend-adds.ts, ./backend-changes.ts,
+// ./backend-events.ts, ./backend-locks.ts, ./moves.ts), `execCommand`, which sends the few scripts of BullMQ's that still write,
+// `forQueue` and `waitForJob`.
 import type { Candidates, Retention } from '@bullpen/engine/internal'
 import { type BackendFactory, createRedisBackend, type RedisClient, type RedisQueueBackend } from 'bullmq'
 import { createReplyClock } from '../clock/reply-clock.ts'

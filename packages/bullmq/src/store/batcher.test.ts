@@ -53,8 +53,9 @@ it('calls wait for a batch that is on its way if Redis is near, and a full batch
   await reply(1)
   expect(sent.at(-1)).toEqual(['b', 'c'])
   for (let i = 0; i < 20; i++) call(`${i}`)
-  await nextTurn()
+  // Before the end of the turn.
   expect(sent.at(-1)).toHaveLength(16)
+  await nextTurn()
   await reply(1)
   await reply(1)
   expect(sent.at(-1)).toEqual(['16', '17', '18', '19'])

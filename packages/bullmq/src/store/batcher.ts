@@ -15,7 +15,8 @@ const SHORT_ROUND_TRIP_MS = 5
 
 /**
  * Returns a function that takes a call and returns at once. `send` sends a batch and settles its calls; it must not reject. A lone call is
- * sent at the end of its turn; no call waits for a timer. A full batch is sent even if others are on their way.
+ * sent at the end of its turn; no call waits for a timer. A full batch is sent at once, even if others are on their way, so that Redis
+ * begins while the process is still busy with its turn.
  */
 export function createBatcher<Call extends BatchedCall>(
   send: (calls: readonly Call[]) => Promise<void>,
@@ -63,6 +64,7 @@ export function createBatcher<Call extends BatchedCall>(
   return (call) => {
     waiting.push(call)
     bytes += call.bytes
+    if (isFull()) sendNext()
     if (isScheduled) return
     isScheduled = true
     // Runs after the callbacks of all promises that are already resolved.

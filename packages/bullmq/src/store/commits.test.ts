@@ -226,6 +226,14 @@ describe('a commit that Redis refuses is an event of its own, and not an end', (
     expect(work.ends()).toHaveLength(1)
   })
 
+  it("if a Worker without Bullpen's backend has started the task again, which leaves the lock as it is", async () => {
+    const work = await atWork(() => ({ n: 1 }), short)
+    await work.redis.hincrby(work.keys.job(work.id), 'ats', 1)
+    await work.end()
+    await eventually(() => work.ends().length > 0)
+    expect(work.ends()[0]).toMatchObject({ event: 'attempt.commit_refused', refusal: 'lock_taken' })
+  })
+
   it.each(VERDICTS)('if the lock has expired, for the verdict %s', async (verdict, end) => {
     const work = await atWork(end)
     await unlockTasks(work.redis, work.keys, work.id)

@@ -852,7 +852,7 @@ const WAITS: Readonly<Record<string, Scenario>> = {
   'its children, although it is gone': {
     given: activeParent,
     async call(job, { redis, keys }) {
-      await redis.del(keys.job('j'))
+      await redis.del(keys.job('j'), keys.lock('j'))
       await waits(job)
     },
     isBroken: true,

@@ -128,12 +128,13 @@ local function read_end(id, token, at)
     token = token,
     verdict = ARGV[at],
     value = ARGV[at + 1],
-    attempt = ARGV[at + 2],
+    fencing_token = ARGV[at + 2],
     attempts = 0,
     at_end = false,
     lane = false,
     priority = 0,
     deferred = false,
+    has_key = false,
     deduplication = false,
     parent_key = false,
     parent = false,
@@ -152,8 +153,22 @@ local function read_end(id, token, at)
 end
 local function refusal_of(ending)
   local job, token = ending.job, ending.token
-  local name, lock, attempts, at_end, lane, priority, deferred, deduplication, parent_key, parent = unpack(
-    redis.call('HMGET', job, 'name', 'lock', 'atm', 'atEnd', 'lane', 'priority', 'defa', 'deid', 'parentKey', 'parent')
+  local name, lock, starts, attempts, at_end, lane, priority, deferred, deduplication, parent_key, parent = unpack(
+    redis.call(
+      'HMGET',
+      job,
+      'name',
+      'lock',
+      'ats',
+      'atm',
+      'atEnd',
+      'lane',
+      'priority',
+      'defa',
+      'deid',
+      'parentKey',
+      'parent'
+    )
   )
   if not name and redis.call('EXISTS', job) == 0 then
     return (rare('resent').was_deleted(ending) or rare('resent').has_gone_on(ending)) and 0 or -1
@@ -165,7 +180,12 @@ local function refusal_of(ending)
     return redis.call('EXISTS', job .. ':dependencies') == 1 and -4 or -9
   end
   local owner = token ~= '0' and owner_of(lock)
-  if token ~= '0' and owner ~= token then
+  if token ~= '0' and not owner then
+    owner = key_owner_of(job)
+    ending.has_key = owner ~= nil
+  end
+  local is_owner = owner == token and (ending.fencing_token == '' or ending.fencing_token == starts)
+  if token ~= '0' and not is_owner then
     return (rare('resent').was_stored(ending) or rare('resent').has_gone_on(ending)) and 0 or owner and -6 or -2
   end
   return nil
@@ -185,6 +205,9 @@ local function end_attempt(ending)
   end
   if ending.token ~= '0' then
     unmark(id)
+  end
+  if ending.has_key then
+    redis.call('DEL', ending.job .. ':lock')
   end
   if ending.lane then
     features = rare('turns').give_back(ending.lane)
@@ -479,7 +502,8 @@ local function record_breaker_call(service, call, random)
   end
 end
 `,
-  'bullmq-event': `local MAX_EVENTS = '10000'
+  'bullmq-event': `--- @include time
+local MAX_EVENTS = '10000'
 local emptied = {}
 local function add_event_of(home, name, id, ...)
   local stream, most = home .. 'events', redis.call('HGET', home .. 'meta', 'opts.maxLenEvents')
@@ -495,6 +519,12 @@ local function add_event_of(home, name, id, ...)
     most = MAX_EVENTS
   end
   redis.call('XADD', stream, 'MAXLEN', '~', most, '*', 'event', name, 'jobId', id, ...)
+end
+local function add_move_event_of(home, name, id, ...)
+  local last = redis.call('HGET', home .. 'meta', 'allEventsUntil')
+  if not last or tonumber(last) > millis() then
+    add_event_of(home, name, id, ...)
+  end
 end
 `,
   'bullmq-metrics': `--- @include time
@@ -2318,6 +2348,9 @@ end
 local function owner_of(lock)
   return left_of(lock) and string.sub(lock, TIME_LENGTH + 2) or nil
 end
+local function key_owner_of(job)
+  return redis.call('GET', job .. ':lock') or nil
+end
 local function owns_lock(job, token)
   return owner_of(redis.call('HGET', job, 'lock')) == token
 end
@@ -2933,7 +2966,7 @@ local function add_own_job(home, id, job)
   store_own_job(home .. id, job)
   redis.call('HINCRBY', totals, 'accepted', 1)
   redis.call('HINCRBY', totals, 'bytes', #job.data + TASK_OVERHEAD_BYTES)
-  add_event_of(home, 'added', id, 'name', job.name)
+  add_move_event_of(home, 'added', id, 'name', job.name)
   if job.hasChildren then
     redis.call('ZADD', home .. 'waiting-children', job.at, id)
     add_event_of(home, 'waiting-children', id)
@@ -2997,11 +3030,12 @@ end
 --- @include place-task
 `,
   'place-job': `--- @include time
+--- @include bullmq-event
 --- @include delayed-set
 --- @include priority-score
 local function delay_job(home, id, due, part)
   enter_delayed(home, id, due, part)
-  redis.call('XADD', home .. 'events', '*', 'event', 'delayed', 'jobId', id, 'delay', whole(due))
+  add_move_event_of(home, 'delayed', id, 'delay', whole(due))
   redis.call('ZADD', home .. 'marker', whole(next_due(home)), '1')
 end
 local function may_start_job(home)
@@ -3028,7 +3062,7 @@ local function place_job(home, id, job)
     redis.call('ZADD', home .. 'marker', '0', '0')
   end
   local from = job.from and { 'prev', job.from } or {}
-  redis.call('XADD', home .. 'events', '*', 'event', 'waiting', 'jobId', id, unpack(from))
+  add_move_event_of(home, 'waiting', id, unpack(from))
 end
 `,
   'place-task': `--- @include time
@@ -3237,7 +3271,7 @@ local function add_bullmq_event(name, id, ...)
 end
 local function add_move_event(name, id, ...)
   local last = queue_meta()[6]
-  if not last or last ~= '0' and tonumber(last) > millis() then
+  if not last or tonumber(last) > millis() then
     add_bullmq_event(name, id, ...)
   end
 end
@@ -3278,8 +3312,8 @@ local function tell_others(ending)
   end
 end
 local function remember_if_removed(ending)
-  if ending.attempt ~= '' and redis.call('EXISTS', ending.job) == 0 then
-    remember_removal(base, ending.id .. ' e' .. ending.attempt)
+  if ending.fencing_token ~= '' and redis.call('EXISTS', ending.job) == 0 then
+    remember_removal(base, ending.id .. ' e' .. ending.fencing_token)
   end
 end
 local function remove_unkept(ending)
@@ -3543,7 +3577,7 @@ local function record_in(fields)
   end
 end
 local function was_stored(ending)
-  local id, job, verdict, attempt = ending.id, ending.job, ending.verdict, ending.attempt
+  local id, job, verdict, fencing_token = ending.id, ending.job, ending.verdict, ending.fencing_token
   local record = record_in(ending.fields or {})
   if record then
     for _, stack in ipairs(decode_json(redis.call('HGET', job, 'stacktrace') or '[]')) do
@@ -3553,11 +3587,14 @@ local function was_stored(ending)
     end
     return false
   end
-  local may_have_ended = attempt ~= '' and (verdict == 'completed' or verdict == 'dead')
-  return may_have_ended and redis.call('ZSCORE', base .. verdict, id) and redis.call('HGET', job, 'ats') == attempt
+  local may_have_ended = fencing_token ~= '' and (verdict == 'completed' or verdict == 'dead')
+  return may_have_ended
+    and redis.call('ZSCORE', base .. verdict, id)
+    and redis.call('HGET', job, 'ats') == fencing_token
 end
 local function was_deleted(ending)
-  return ending.attempt ~= '' and redis.call('ZSCORE', base .. 'recently-removed', ending.id .. ' e' .. ending.attempt)
+  return ending.fencing_token ~= ''
+    and redis.call('ZSCORE', base .. 'recently-removed', ending.id .. ' e' .. ending.fencing_token)
 end
 local MOST_LOOKED_AT = 1000
 local by_token
@@ -3756,7 +3793,7 @@ local function leave_ended(id, set)
 end
 local function return_ended(task, set, forgotten, to_head)
   local id, job, priority = task.id, base .. task.id, tonumber(task.priority) or 0
-  redis.call('HDEL', job, 'finishedOn', 'processedOn', unpack(forgotten))
+  redis.call('HDEL', job, 'finishedOn', 'processedOn', 'lock', unpack(forgotten))
   if task.deaths then
     redis.call('HSET', job, 'deaths', '1', 'stc', '1')
   end
@@ -7718,13 +7755,13 @@ return { number, tonumber(leaseMs), number }
  * Renews the locks of running tasks, and removes the marks of the checks for lost tasks (../store/lua/recover.lua), as BullMQ's own
  * extendLocks does. The caller limits how many locks one script renews.
  */
-export const renewLocksScript = luaScript<'active', 'base' | 'lockMs', number[]>({
+export const renewLocksScript = luaScript<'any', 'base' | 'lockMs', number[]>({
   name: 'renew-locks',
-  keys: ['active'],
+  keys: ['any'],
   args: ['base', 'lockMs'],
   includes: INCLUDES,
   lua: `#!lua flags=allow-oom
-local active = KEYS[1]
+local any = KEYS[1]
 local base, lockMs = ARGV[1], ARGV[2]
 --- @include lock
 --- @include unmark
@@ -9300,6 +9337,7 @@ local any = KEYS[1]
 local base, time, count, length = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 local lockMs, worker, ownMax, ownPerMs, candidates = ARGV[5], ARGV[6], ARGV[7], ARGV[8], ARGV[9]
 --- @include given-time
+--- @include lock
 local reads_clock, is_repeat = time == '', #ARGV > tonumber(length)
 time = given_time(time)
 local now = tonumber(time)
@@ -9551,6 +9589,23 @@ return 0
 })
 
 /**
+ * Lets the scripts omit BullMQ's events of moves in a namespace's queue, unless somebody reads them (../backend-events.ts). Does nothing if
+ * an earlier call has done so. Runs even if Redis is full, because a worker that starts will end tasks.
+ */
+export const omitMoveEventsScript = luaScript<'meta', 'afterMs', null>({
+  name: 'omit-move-events',
+  keys: ['meta'],
+  args: ['afterMs'],
+  includes: INCLUDES,
+  lua: `#!lua flags=allow-oom
+local meta = KEYS[1]
+local afterMs = ARGV[1]
+--- @include time
+redis.call('HSETNX', meta, 'allEventsUntil', whole(millis() + afterMs))
+`,
+})
+
+/**
  * Pauses or resumes a queue, in place of BullMQ's `pause`.
  */
 export const pauseQueueScript = luaScript<'any', 'base' | 'paused', number>({
@@ -9689,6 +9744,9 @@ if fencing ~= '' and is_deposed(base .. 'leader', fencing) then
 end
 if checkMs ~= '' and not redis.call('SET', base .. 'attached-check', now, 'PX', checkMs, 'NX') then
   return { '', false, {} }
+end
+if position == '0 0' then
+  redis.call('DEL', base .. 'stalled')
 end
 local cursor, marked = string.match(position, '^(%d*) (%d+)$')
 local lost, soonest = {}, nil
@@ -10026,8 +10084,8 @@ end
 if redis.call('LREM', base .. 'active', '-1', id) == 0 then
   return -3
 end
+redis.call('HSET', job, 'lock', '')
 if token ~= '0' then
-  redis.call('HSET', job, 'lock', '')
   unmark(id)
 end
 local lane = redis.call('HGET', job, 'lane')

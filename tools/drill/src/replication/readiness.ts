@@ -19,8 +19,8 @@ const EVERY_MS = 500
 const PATIENCE_MS = 15_000
 const REPLY_WITHIN_MS = 5_000
 
-/** A process that does not reply is not ready. */
-export function watchReadiness(processes: readonly ObservedProcess[]): ReadinessWatch {
+/** A process that does not reply is not ready. Prints each wrong reading. */
+export function watchReadiness(processes: readonly ObservedProcess[], print = console.error): ReadinessWatch {
   let isStopped = false
   let faultAt = Number.NEGATIVE_INFINITY
   let wrong = 0
@@ -31,7 +31,11 @@ export function watchReadiness(processes: readonly ObservedProcess[]): Readiness
       () => false,
     )
     const now = Date.now()
-    if (isReady ? now - lastWorkedAt() > PATIENCE_MS : now - faultAt > PATIENCE_MS) wrong++
+    const since = isReady ? lastWorkedAt() : faultAt
+    if (now - since <= PATIENCE_MS) return
+    wrong++
+    const why = isReady ? 'is ready, and has not worked' : 'is not ready, and no fault has happened'
+    print(`readiness: ${url} ${why} for ${((now - since) / 1_000).toFixed(1)} s`)
   }
   const watching = (async () => {
     while (!isStopped) {

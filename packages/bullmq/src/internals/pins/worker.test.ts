@@ -126,28 +126,6 @@ describe('a Worker', () => {
     expect(worker.isRunning()).toBe(false)
   })
 
-  it('makes its tokens of its id, which is a UUID that can be replaced, a colon and a number', async () => {
-    const { queue, redis, keys, createWorker } = await plainBullmq()
-    const tokenOf = async (run: (worker: Worker) => void): Promise<string> => {
-      const started = Promise.withResolvers<void>()
-      const ended = Promise.withResolvers<void>()
-      const worker = createWorker(async () => {
-        started.resolve()
-        await ended.promise
-      })
-      run(worker)
-      void worker.run()
-      const { id = '' } = await queue.add('x', {})
-      await started.promise
-      const token = await redis.get(keys.lock(id))
-      ended.resolve()
-      await worker.close()
-      return token ?? ''
-    }
-    expect(await tokenOf(() => {})).toMatch(/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}:\d+$/)
-    expect(await tokenOf((worker) => void Object.assign(worker, { id: 'other' }))).toMatch(/^other:\d+$/)
-  })
-
   it('sets a mark when it starts, unless it makes no check for lost jobs', async () => {
     const { redis, keys, startWorker } = await plainBullmq()
     await startWorker(async () => {}, { skipStalledCheck: true }).waitUntilReady()

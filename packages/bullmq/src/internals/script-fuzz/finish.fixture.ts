@@ -99,7 +99,7 @@ async function residueIn({ redis, keys, fetch }: FuzzWorld): Promise<readonly st
   const empty = [lanes, turns, turnState, blockedLanes, activeByKey, inUse, waitedNeeds, keyPasses, keys.apiKeyTasks]
   const left: string[] = []
   for (const key of empty) if ((await redis.exists(key)) === 1) left.push(`${key} is left`)
-  const patterns = ['lane:*', 'lane-priorities:*', 'need-waiters:*', '*:lock'].map((pattern) => keys.base + pattern)
+  const patterns = ['lane:*', 'lane-priorities:*', 'need-waiters:*'].map((pattern) => keys.base + pattern)
   for (const pattern of patterns) left.push(...(await redis.keys(pattern)).map((key) => `${key} is left`))
   return left
 }

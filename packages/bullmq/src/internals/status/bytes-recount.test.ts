@@ -6,6 +6,8 @@ import { Redis } from 'ioredis'
 import { expect, it, onTestFinished } from 'vitest'
 import { prefixOf, queueKeys } from '../../keys.ts'
 import { long, setup, short } from '../../setup.fixture.ts'
+import { ALL_EVENTS_UNTIL } from '../../store/backend-events.ts'
+import { bullpenBackend } from '../../store/bullpen-backend.ts'
 import { createRecount, recountBytes } from './bytes-recount.ts'
 
 async function openQueue(options: Parameters<typeof setup>[0] = { leads: false }) {
@@ -124,6 +126,24 @@ it('a recount is exact although scheduled tasks are postponed between its pages'
   for (let n = 0; (await step()) === undefined; n++) await enqueue(long, { unique: unique(n % 20), delayMs: later + n })
   expect(await totals()).toMatchObject({ bytes, drift: 0 })
   expect(await broker.counts('rig')).toMatchObject({ scheduled: 20 })
+})
+
+it('a recount of several pages asks for the events of moves, and counts what starts and ends meanwhile', async () => {
+  const { namespace, redisUrl, enqueue, redis, keys, totals } = await openQueue()
+  const options = { connection: { url: redisUrl }, prefix: prefixOf(namespace, 'rig'), autorun: false }
+  const worker = new Worker('rig', async () => {}, options, bullpenBackend())
+  onTestFinished(() => worker.close(true))
+  const start = async (n: number) => (await worker.getNextJob(`token-${n}`, { block: false })) ?? expect.fail()
+  for (let n = 0; n < 20; n++) await enqueue(short)
+  const running = [await start(0), await start(1), await start(2), await start(3)]
+  await redis.hset(keys.meta, ALL_EVENTS_UNTIL, 1)
+  const step = createRecount(redis, keys, 3)
+  expect(await step()).toBeUndefined()
+  // The first page has shown that there are more, and is read again.
+  await running[0]?.moveToCompleted(undefined, 'token-0', false)
+  for (let n = 4; (await step()) === undefined; n++) if (n < 12) await start(n)
+  expect(await totals()).toMatchObject({ drift: 0 })
+  expect(await recountBytes(redis, keys, () => false)).toBe(0)
 })
 
 it('a difference that keeps growing is corrected by what it was before the first count', async () => {

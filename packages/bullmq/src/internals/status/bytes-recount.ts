@@ -6,10 +6,10 @@
 // queue refuses tasks for which it has room.
 //
 // A count takes several pages if there are many tasks, and tasks move meanwhile. Each page therefore also reads BullMQ's events since
-// the previous page, and the state of the tasks that they concern (read-unfinished.lua). Bullpen's scripts only add these events if somebody
-// asks for them (../../store/backend-events.ts), so a count whose first page is not the last one asks and begins again. At the last page, the
-// count is exact, and so is the difference between the stored sums and the tasks. Bullpen's own scripts change both by the same
-// amount, so the difference does not change until it is corrected.
+// the previous page, and the state of the tasks that they concern (read-unfinished.lua). Bullpen's scripts only add these events if
+// somebody asks for them (../../store/backend-events.ts), so a count whose first page is not the last one asks and begins again. At the
+// last page, the count is exact, and so is the difference between the stored sums and the tasks. Bullpen's own scripts change both by
+// the same amount, so the difference does not change until it is corrected.
 //
 // A few of BullMQ's operations do not add an event for each job: `drain`, `clean`, `obliterate`, `removeOrphanedJobs`,
 // `changePriority`, `updateData`, and changes of a job scheduler. If one of them runs during a count, the count may be wrong. A
@@ -91,19 +91,19 @@ function createCount(redis: Commander, keys: QueueKeys, limit: number): () => Pr
   const ask = askForAllEvents(runnerOn(redis), keys.meta)
   let hasAsked = false
   return async () => {
-    if (hasAsked) await ask()
+    if (hasAsked && !(await ask())) return 'lost'
     const args = { base: keys.base, ...at, limit, overhead: TASK_OVERHEAD_BYTES, mark: '+' }
     const page = await runScript(redis, readUnfinishedScript, keys, args)
     if (page === null) return 'lost'
     const [place, lane, passed, lastEvent, read, bytes, drift, ofApiKeys] = page
+    if (!hasAsked && ofApiKeys === undefined) {
+      hasAsked = true
+      return undefined
+    }
     for (let i = 0; i + 2 < read.length; i += 3) tasks.set(String(read[i]), Number(read[i + 1]), String(read[i + 2]))
     if (ofApiKeys !== undefined) {
       const stored = { bytes: Number(bytes), ofApiKeys: countsOf(ofApiKeys) }
       return { difference: differenceOf(stored, tasks.sums()), drift: Number(drift) }
-    }
-    if (!hasAsked) {
-      hasAsked = true
-      return undefined
     }
     at = { place, lane, passed, lastEvent }
     const hasAdvanced = at.place > farthest.place || (at.place === farthest.place && at.passed > farthest.passed)

@@ -6,7 +6,9 @@ import { Redis } from 'ioredis'
 import { expect, inject, it, onTestFinished } from 'vitest'
 import { prefixOf, queueKeys } from '../../keys.ts'
 import { openLockRenewer } from '../../locks/lock-renewer.ts'
+import { lockOwner, lockTask } from '../../locks/stored-lock.fixture.ts'
 import { silent } from '../../setup.fixture.ts'
+import { bullpenBackend } from '../../store/bullpen-backend.ts'
 import { ConsumerWorker } from './consumer-worker.ts'
 
 const lockMs = 5_000
@@ -19,13 +21,10 @@ async function fetchJob() {
   const queue = new Queue('kept', common)
   const processed: (string | undefined)[] = []
   const processor = async ({ id }: Job): Promise<void> => void processed.push(id)
-  const worker = new ConsumerWorker('kept', processor, {
-    ...common,
-    autorun: false,
-    lockDuration: lockMs,
-    skipLockRenewal: true,
-  })
-  const { base, lock } = queueKeys(namespace, 'kept')
+  const options = { ...common, autorun: false, lockDuration: lockMs, skipLockRenewal: true }
+  const worker = new ConsumerWorker('kept', processor, options, bullpenBackend())
+  const keys = queueKeys(namespace, 'kept')
+  const { base } = keys
   const renewer = openLockRenewer({
     base,
     lockMs,
@@ -46,16 +45,16 @@ async function fetchJob() {
   await queue.add('x', {})
   const job = await worker.getNextJob('mine', { block: false })
   if (job?.id === undefined) throw new Error('no job was fetched')
-  return { job, worker, processed, redis, lock: lock(job.id) }
+  return { job, id: job.id, worker, processed, redis, keys }
 }
 
 it('a job that another process has locked is not started', async () => {
-  const { job, worker, processed, redis, lock } = await fetchJob()
-  await redis.set(lock, 'theirs', 'PX', 60_000)
+  const { job, id, worker, processed, redis, keys } = await fetchJob()
+  await lockTask(redis, keys, id, 'theirs')
   job.processedOn = Date.now() - lockMs
   await worker.processJob(job, 'mine', () => false)
   expect(processed).toEqual([])
-  expect(await redis.get(lock)).toBe('theirs')
+  expect(await lockOwner(redis, keys, id)).toBe('theirs')
 })
 
 it('a job that this process still has is started', async () => {

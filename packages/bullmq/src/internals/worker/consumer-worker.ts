@@ -81,7 +81,7 @@ export class ConsumerWorker extends Worker {
       return NO_JOB
     }
     const first = this.#fetch(token, name)
-    for (let i = 1; i < count; i++) queue.add(this.#fetch(`${this.id}:ahead:${this.#tokens++}`, name))
+    for (let i = 1; i < count; i++) queue.add(this.#fetch(`${this.id}+${this.#tokens++}`, name))
     const job = await Promise.race([first, arrival(queue)])
     if (job !== ARRIVED) return job
     queue.add(first)

@@ -76,7 +76,7 @@ export const BULLMQ_ROWS = {
   events: { type: 'stream', holds: "BullMQ's events", owner: 'queue', ends: 'trimmed to about 10,000 entries' },
   meta: {
     type: 'hash',
-    holds: "the queue's pause, concurrency, rate and BullMQ version",
+    holds: "the queue's pause, concurrency and rate, BullMQ's version, and until when it has all of BullMQ's events",
     owner: 'queue',
     ends: 'kept; a fixed number of fields',
   },

@@ -54,7 +54,12 @@ export async function expectOnlyRecords(
     const counts = await repeated(() => broker.counts(queue))
     expect(counts).toMatchObject({ waiting: 0, active: 0, scheduled: 0, retrying: 0 })
   }
-  expect(await keysLike(redis, `{${namespace}.*:lock`)).toEqual([])
+  for (const queue of queues) {
+    const { base } = queueKeys(namespace, queue)
+    for (const key of await keysLike(redis, `${base}*`)) {
+      if ((await redis.type(key)) === 'hash') expect((await redis.hget(key, 'lock')) ?? '', key).toBe('')
+    }
+  }
   expect((await repeated(() => broker.orphans.search())).orphans).toEqual([])
 }
 

@@ -31,6 +31,7 @@ local any = KEYS[1]
 local base, time, count, length = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 local lockMs, worker, ownMax, ownPerMs, candidates = ARGV[5], ARGV[6], ARGV[7], ARGV[8], ARGV[9]
 --- @include given-time
+--- @include lock
 local reads_clock, is_repeat = time == '', #ARGV > tonumber(length)
 time = given_time(time)
 local now = tonumber(time)
@@ -57,8 +58,8 @@ local function size_of(fields)
   return size
 end
 
--- Does what follows an end that was carried out, or is a move without one, and returns the reply of the start, if there is one. `id` is that
--- of the task that has ended.
+-- Starts the next task, if the move asks for one, and does what follows an end. `id` is that of the task whose attempt has ended, or ''.
+-- `is_done` is whether no end was asked for, or it was carried out now. Returns the reply of the start, or nil.
 local function go_on(token, starts, id, is_done)
   local start = is_repeat and starts and rare('resent').started_before(token, id) or nil
   if start or not is_done then

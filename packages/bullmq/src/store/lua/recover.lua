@@ -15,10 +15,14 @@
 -- ARGV[6]  position   where the last run has stopped: the cursor of the marks, or '' if all were looked at, and how many tasks were
 --                     marked. '0 0' in the first run
 --
--- Returns `[position: string, expiresInMs: number | null, unattached: string[], ...recovered: string[]]`: '' if the check is complete; when
--- the first lock of the marked tasks expires, which has not been renewed since the last check; for the leader, the marked tasks that Workers
--- hold which were not attached, each with the name that is stored as that of its Worker, or ''; and the tasks that have returned. If there
--- is a newer leader, or if another Worker has checked, nothing was written.
+-- Returns `[position: string, expiresInMs: number | null, unattached: string[], ...recovered: string[]]`:
+--
+-- - where the next run goes on, or '' if the check is complete
+-- - in how many ms the first of the marked tasks' locks expires, if they have any
+-- - for the leader, the id of each marked task that an unattached Worker holds, and the name that is stored as that Worker's, or ''
+-- - the ids of the tasks that have returned
+--
+-- If there is a newer leader, or if another Worker has checked, nothing was written.
 local unrenewed = KEYS[1]
 local base, now, maxLosses, fencing, checkMs, position = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
 --- @include fence
@@ -27,9 +31,9 @@ local base, now, maxLosses, fencing, checkMs, position = ARGV[1], ARGV[2], ARGV[
 --- @include unmark
 --- @include lost-attempts
 
--- How many marks one run looks at, and how many tasks it marks. Each takes Redis about 0.3 ms.
+-- How many marks one run looks at, and how many tasks it marks. So many of either take Redis about 0.3 ms.
 local MARKS_AT_ONCE, MARKED_AT_ONCE = 500, 1000
--- How many tasks one run returns, and how many entries of `active` it may pass to find them. Each takes Redis about 1 ms.
+-- How many tasks one run returns, and how many entries of `active` it may pass to find them. So many of either take Redis about 1 ms.
 local RETURNED_AT_ONCE, MAX_PASSED = 50, 100000
 
 local active = base .. 'active'
@@ -104,9 +108,14 @@ end
 if fencing ~= '' and is_deposed(base .. 'leader', fencing) then
   return { '', false, {} }
 end
--- BullMQ's own `stalled-check` therefore shows the leader that a Worker uses the queue that was not attached.
+-- This key is Bullpen's own, so BullMQ's key `stalled-check` shows the leader that an unattached Worker uses the queue.
+-- (../../leader/unattached-workers.ts)
 if checkMs ~= '' and not redis.call('SET', base .. 'attached-check', now, 'PX', checkMs, 'NX') then
   return { '', false, {} }
+end
+-- The marks of an unattached Worker's check, which does not see Bullpen's locks, so that its next check takes no running task for lost.
+if position == '0 0' then
+  redis.call('DEL', base .. 'stalled')
 end
 local cursor, marked = string.match(position, '^(%d*) (%d+)$')
 local lost, soonest = {}, nil

@@ -40,8 +40,8 @@ end
 if redis.call('LREM', base .. 'active', '-1', id) == 0 then
   return -3
 end
+redis.call('HSET', job, 'lock', '')
 if token ~= '0' then
-  redis.call('HSET', job, 'lock', '')
   unmark(id)
 end
 local lane = redis.call('HGET', job, 'lane')

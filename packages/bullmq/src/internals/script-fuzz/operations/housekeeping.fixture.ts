@@ -1,7 +1,8 @@
 // The fuzz's operations of the leader and of time, and those that repair what another tool has broken.
 import { expect } from 'vitest'
 import { createRecordCounts } from '../../../admission/record-counts.ts'
-import { runScript } from '../../../scripts/script.ts'
+import { runnerOn, runScript } from '../../../scripts/script.ts'
+import { ALL_EVENTS_UNTIL, askForAllEvents } from '../../../store/backend-events.ts'
 import { countActiveScript, noteLostScript } from '../../../store/scripts.ts'
 import { QUEUE } from '../../index-model/worker.fixture.ts'
 import { repairIndex } from '../../status/index-repair.ts'
@@ -111,6 +112,11 @@ export const HOUSEKEEPING: FuzzOperations = {
       await counts.exchange()
     },
   ],
+  'somebody reads all events': [
+    2,
+    async ({ redis, keys }) => void (await askForAllEvents(runnerOn(redis), keys.meta)()),
+  ],
+  'nobody reads the events of moves': [2, ({ redis, keys }) => redis.hset(keys.meta, ALL_EVENTS_UNTIL, 1)],
   'empty the other queue': [
     2,
     async ({ broker }) => {

@@ -55,7 +55,7 @@ end
 
 local function add_move_event(name, id, ...)
   local last = queue_meta()[6]
-  if not last or last ~= '0' and tonumber(last) > millis() then
+  if not last or tonumber(last) > millis() then
     add_bullmq_event(name, id, ...)
   end
 end

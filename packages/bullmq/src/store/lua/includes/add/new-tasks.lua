@@ -2,12 +2,13 @@
 -- With `all`, either all of them are added or none. A further argument says that the script may have run before. Returns the reply for
 -- each task. `base` is the prefix of the queue's keys.
 --
--- Whatever may refuse a task is checked before the first of its writes, so that a task that is refused changes nothing. A task is
--- refused or recognised in this order: by an earlier delivery from an outbox, by its idempotency key, because it exists or was deleted,
+-- Whatever may refuse a task is checked before the first of its writes, so that a task that is refused changes nothing, except that it
+-- may extend the delay of the task that has its unique key. (With `all`, no task has a unique key.) A task is refused or recognised in
+-- this order: by an earlier delivery from an outbox, by its idempotency key, because it exists or was deleted,
 -- by its group, by its unique key, and by the limits of the queue. The reply is
 --
---   ADDED, also plus REPLACED   if this call has stored the task, now or in an earlier run, in place of another one if REPLACED
---   0, also plus REPLACED       if another call has stored the task
+--   1 or 3                      if this call has stored the task, now or when it was first sent; 3 if in place of another task
+--   0 or 2                      if another call has stored the task; 2 if in place of another task
 --   a text                      if an earlier call has used the idempotency key: what that call did, or 'reused' if its request was another
 --   a list                      if the task is refused, or if another task has its unique key (unique-keys.lua)
 --   { 'error', message }        after an error, for example because a key has the wrong type. The other tasks are added

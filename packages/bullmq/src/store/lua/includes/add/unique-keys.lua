@@ -1,8 +1,9 @@
 -- Finds the task that has a new task's unique key, resolves the conflict, and gives the key to the new task.
 --
 -- In two cases, a waiting task no longer has its key although it has not been ended yet: if a cancel by filter covers the task, and if the
--- task's queue timeout has passed. Such a task will not start, and a task that is enqueued after a cancellation must not be lost with the
--- cancelled task. (Until all workers know of the cancellation, which its caller waits for, a worker may still start the covered task.)
+-- task's queue timeout has passed. Its handler will not run, because the leader ends it, or the worker that fetches it. A task that is
+-- enqueued after a cancellation must not be lost with the cancelled task. (Until all workers know of the cancellation, which its caller
+-- waits for, a worker may still start the covered task.)
 --
 -- The task's field `unique` has the span of the key (key-owner.lua; a number is how long the key lasts, in ms), what to do about a
 -- conflict (`k` to keep the other task, `r` to replace it, `x` to extend its delay, `e` for an error), when the task could start (ms

@@ -43,7 +43,7 @@ local function add_own_job(home, id, job)
   store_own_job(home .. id, job)
   redis.call('HINCRBY', totals, 'accepted', 1)
   redis.call('HINCRBY', totals, 'bytes', #job.data + TASK_OVERHEAD_BYTES)
-  add_event_of(home, 'added', id, 'name', job.name)
+  add_move_event_of(home, 'added', id, 'name', job.name)
   if job.hasChildren then
     redis.call('ZADD', home .. 'waiting-children', job.at, id)
     add_event_of(home, 'waiting-children', id)

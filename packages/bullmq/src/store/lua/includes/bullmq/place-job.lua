@@ -12,12 +12,13 @@
 --
 -- split_job_key(key) returns the prefix of the keys of a job's queue, and the job's id. Only the ids of job schedulers' jobs have colons.
 --- @include time
+--- @include bullmq-event
 --- @include delayed-set
 --- @include priority-score
 
 local function delay_job(home, id, due, part)
   enter_delayed(home, id, due, part)
-  redis.call('XADD', home .. 'events', '*', 'event', 'delayed', 'jobId', id, 'delay', whole(due))
+  add_move_event_of(home, 'delayed', id, 'delay', whole(due))
   redis.call('ZADD', home .. 'marker', whole(next_due(home)), '1')
 end
 
@@ -48,5 +49,5 @@ local function place_job(home, id, job)
     redis.call('ZADD', home .. 'marker', '0', '0')
   end
   local from = job.from and { 'prev', job.from } or {}
-  redis.call('XADD', home .. 'events', '*', 'event', 'waiting', 'jobId', id, unpack(from))
+  add_move_event_of(home, 'waiting', id, unpack(from))
 end

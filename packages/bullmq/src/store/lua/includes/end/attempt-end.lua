@@ -1,7 +1,13 @@
 -- Ends an attempt: refuses the end or carries out its verdict.
 --
--- The arguments of an end are the verdict, the verdict's value, the fencing token of the attempt ('' if it is not known), how many of the
--- following it has, each of which is a name and a value, and then, counted in the same way, fields that are stored with the task:
+-- The arguments of an end are
+--
+--   the verdict, and its value
+--   the fencing token of the attempt, or '' if it is not known
+--   the number of named arguments, and the name and the value of each
+--   the number of fields to store with the task, and the name and the value of each
+--
+-- The named arguments are
 --
 --   calls    what the attempt has shown about services, as JSON (gates.lua)
 --   events   the events of the attempt (task-events.lua)
@@ -11,12 +17,15 @@
 --   verdict                            value          the task
 --   completed                          the result     has ended
 --   dead, cancelled, expired           the reason     has ended
---   retrying                           a delay in ms  is delayed. The attempt counts
---   scheduled                          a delay in ms  is delayed
---   postponed                          a delay in ms  is delayed, because its worker has no place for it. Its start does not count
---   retried                            'head' or ''   waits again, behind the others or before them. The attempt counts
---   requeued                           ''             waits again, before the others
---   released                           ''             waits again, before the others. Its start does not count
+--   retrying                           a delay in ms  has failed, and is delayed. The attempt counts
+--   retried                            'head' or ''   has failed, and waits again at once: behind the others, or before them. The attempt
+--                                                     counts
+--   scheduled                          a delay in ms  is snoozed: it is delayed, and the attempt does not count
+--   requeued                           ''             was interrupted, for example by a drain, and waits again, before the others
+--   released                           ''             did not run, because its pool drains or is full, and waits again, before the others.
+--                                                     Its start does not count
+--   postponed                          a delay in ms  did not run, because its worker has no free place for a quarantined task, and is
+--                                                     delayed for a moment. Its start does not count
 --
 -- read_end(id, token, at)  returns the end of the task with this id and the token of its lock ('0' if it has none), whose arguments
 --                          begin at this position, and the position after them
@@ -32,7 +41,10 @@
 -- written.
 --
 -- If the reply is lost, the end is sent again. The lock is gone by then, but what the attempt has stored shows that it has ended: the reply
--- is 0.
+-- is 0. The fencing token shows it if the task has started again since, with the same token, or in a Worker without Bullpen's backend, whose
+-- start leaves the field as it is.
+--
+-- Expects: base, has_ended and features, which end-and-start.lua has, and rare (rare-functions.lua).
 --- @include task-end
 --- @include lock
 --- @include unmark
@@ -45,12 +57,13 @@ local function read_end(id, token, at)
     token = token,
     verdict = ARGV[at],
     value = ARGV[at + 1],
-    attempt = ARGV[at + 2],
+    fencing_token = ARGV[at + 2],
     attempts = 0,
     at_end = false,
     lane = false,
     priority = 0,
     deferred = false,
+    has_key = false,
     deduplication = false,
     parent_key = false,
     parent = false,
@@ -71,8 +84,22 @@ end
 -- Reads the task into `ending`. Returns the code with which the end is refused, 0 if it has been stored before, or nil.
 local function refusal_of(ending)
   local job, token = ending.job, ending.token
-  local name, lock, attempts, at_end, lane, priority, deferred, deduplication, parent_key, parent = unpack(
-    redis.call('HMGET', job, 'name', 'lock', 'atm', 'atEnd', 'lane', 'priority', 'defa', 'deid', 'parentKey', 'parent')
+  local name, lock, starts, attempts, at_end, lane, priority, deferred, deduplication, parent_key, parent = unpack(
+    redis.call(
+      'HMGET',
+      job,
+      'name',
+      'lock',
+      'ats',
+      'atm',
+      'atEnd',
+      'lane',
+      'priority',
+      'defa',
+      'deid',
+      'parentKey',
+      'parent'
+    )
   )
   if not name and redis.call('EXISTS', job) == 0 then
     return (rare('resent').was_deleted(ending) or rare('resent').has_gone_on(ending)) and 0 or -1
@@ -84,7 +111,13 @@ local function refusal_of(ending)
     return redis.call('EXISTS', job .. ':dependencies') == 1 and -4 or -9
   end
   local owner = token ~= '0' and owner_of(lock)
-  if token ~= '0' and owner ~= token then
+  -- A Worker without Bullpen's backend may return a job through this script (internals/worker/refused-worker.ts).
+  if token ~= '0' and not owner then
+    owner = key_owner_of(job)
+    ending.has_key = owner ~= nil
+  end
+  local is_owner = owner == token and (ending.fencing_token == '' or ending.fencing_token == starts)
+  if token ~= '0' and not is_owner then
     return (rare('resent').was_stored(ending) or rare('resent').has_gone_on(ending)) and 0 or owner and -6 or -2
   end
   return nil
@@ -105,6 +138,9 @@ local function end_attempt(ending)
   end
   if ending.token ~= '0' then
     unmark(id)
+  end
+  if ending.has_key then
+    redis.call('DEL', ending.job .. ':lock')
   end
   if ending.lane then
     features = rare('turns').give_back(ending.lane)

@@ -47,8 +47,8 @@ end
 
 -- If the end has removed its task, remembers the end. Nothing else would show that it was carried out if it is sent again (resent-end.lua).
 local function remember_if_removed(ending)
-  if ending.attempt ~= '' and redis.call('EXISTS', ending.job) == 0 then
-    remember_removal(base, ending.id .. ' e' .. ending.attempt)
+  if ending.fencing_token ~= '' and redis.call('EXISTS', ending.job) == 0 then
+    remember_removal(base, ending.id .. ' e' .. ending.fencing_token)
   end
 end
 

@@ -27,7 +27,7 @@ local function record_in(fields)
 end
 
 local function was_stored(ending)
-  local id, job, verdict, attempt = ending.id, ending.job, ending.verdict, ending.attempt
+  local id, job, verdict, fencing_token = ending.id, ending.job, ending.verdict, ending.fencing_token
   local record = record_in(ending.fields or {})
   if record then
     for _, stack in ipairs(decode_json(redis.call('HGET', job, 'stacktrace') or '[]')) do
@@ -37,12 +37,15 @@ local function was_stored(ending)
     end
     return false
   end
-  local may_have_ended = attempt ~= '' and (verdict == 'completed' or verdict == 'dead')
-  return may_have_ended and redis.call('ZSCORE', base .. verdict, id) and redis.call('HGET', job, 'ats') == attempt
+  local may_have_ended = fencing_token ~= '' and (verdict == 'completed' or verdict == 'dead')
+  return may_have_ended
+    and redis.call('ZSCORE', base .. verdict, id)
+    and redis.call('HGET', job, 'ats') == fencing_token
 end
 
 local function was_deleted(ending)
-  return ending.attempt ~= '' and redis.call('ZSCORE', base .. 'recently-removed', ending.id .. ' e' .. ending.attempt)
+  return ending.fencing_token ~= ''
+    and redis.call('ZSCORE', base .. 'recently-removed', ending.id .. ' e' .. ending.fencing_token)
 end
 
 -- The newest active tasks are looked at, which are those that the lost run has started unless others have started as many since.

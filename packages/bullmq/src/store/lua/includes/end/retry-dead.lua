@@ -5,8 +5,9 @@
 --                                       replaces the stored string, unless it is ''. Returns whether the task was dead
 -- add_retry(retries, entry)             only adds to such a list, and drops the oldest entries beyond the limit
 --
--- `base` is the prefix of the queue's keys. The number of starts is kept, because it is the fencing token. The losses of the task's workers
--- are forgotten, because the task would otherwise be dead again as soon as a worker fetched it.
+-- `base` is the prefix of the queue's keys. The number of starts is kept, so that no later attempt has the fencing
+-- token of an earlier one. The losses of the task's workers are forgotten, because the task would otherwise be dead again as soon as a
+-- worker fetched it.
 --- @include time
 --- @include return-ended
 --- @include task-events

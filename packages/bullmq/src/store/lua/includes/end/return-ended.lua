@@ -36,7 +36,7 @@ end
 
 local function return_ended(task, set, forgotten, to_head)
   local id, job, priority = task.id, base .. task.id, tonumber(task.priority) or 0
-  redis.call('HDEL', job, 'finishedOn', 'processedOn', unpack(forgotten))
+  redis.call('HDEL', job, 'finishedOn', 'processedOn', 'lock', unpack(forgotten))
   if task.deaths then
     redis.call('HSET', job, 'deaths', '1', 'stc', '1')
   end

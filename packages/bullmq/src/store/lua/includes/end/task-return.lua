@@ -60,7 +60,8 @@ local function store_fields(ending, ...)
   redis.call('HSET', ending.job, 'lock', '', unpack(fields))
 end
 
--- Returns how many starts of the task are left.
+-- Takes the last start back. Returns how many starts of the task still count. Its next attempt has the same fencing token, which this one
+-- has used for nothing.
 local function uncount_start(job)
   return redis.call('HINCRBY', job, 'ats', -1)
 end
@@ -106,8 +107,8 @@ local function delay(ending)
   return due
 end
 
--- A task that was released before its first start has left the index of queue timeouts if the leader has looked at the index meanwhile
--- (leader/expire-tasks.lua).
+-- A task whose only start was taken back has left the index of queue timeouts if the leader has looked at the index meanwhile. The leader
+-- has then stored the time in the task's field `expiresAt` (leader/expire-tasks.lua).
 local function expire_again(id, job)
   local expires_at = redis.call('HGET', job, 'expiresAt')
   if expires_at then

@@ -52,6 +52,7 @@ end
 local function holds_up(turn)
   local name, key, needs, pass = turn.name, turn.key, turn.needs, turn.pass
   local is_at_limit = turn.starts_at or turn.limit and turn.active > turn.limit
+  -- An empty lane waits for nothing: end_idle_turn ends its turn.
   if turn.is_limited and not redis.call('ZSCORE', base .. 'lanes', name) then
     return false
   end

@@ -1,5 +1,5 @@
--- Lanes: a lane consists of the waiting tasks with the same concurrency key that need the same shares of limiters. A task has no lane if it
--- has no concurrency key in a fair queue and needs nothing.
+-- Lanes: a lane consists of the waiting tasks with the same concurrency key that need the same shares of limiters. A task has a lane if its
+-- queue is fair and it has a concurrency key, or if it needs a limiter.
 --
 -- A lane consists of a list and, for tasks with a priority, a sorted set. As in BullMQ, the tasks of the list start first, and the next one
 -- is at the right end of the list. Five kinds of key belong to the lanes of a queue:

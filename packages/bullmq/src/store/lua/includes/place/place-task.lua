@@ -5,8 +5,8 @@
 -- delay_task(id, due, part)                   puts a task into `delayed` and into `scheduled` or `retrying`. `due` is in ms since 1970
 -- place_waiting(id, lane, priority, to_head)  puts a task into its lane, `prioritized` or `wait`: behind the others there or, if `to_head`,
 --                                             before them. A task that belongs behind those in `wait` is only kept in the table `waiting`
--- write_waiting()                             writes the kept tasks to `wait`, and the marker that wakes a worker if one has to wake. The
---                                             script must call it after its last call of the others
+-- write_waiting()                             writes the kept tasks to `wait`, and the marker that wakes a worker if one has to wake. A
+--                                             script that has placed a task without `to_head` must call it after the last one
 --
 -- The includer declares `rare()`, whose `enter_place` is that of enter-place.lua. Few tasks need it: most have no lane and no priority.
 --- @include time

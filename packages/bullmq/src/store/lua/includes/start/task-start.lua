@@ -7,8 +7,8 @@
 --
 -- `lockMs`, `worker`, `ownMax`, `ownPerMs` and `candidates` are arguments of the script (end-and-start.lua).
 --
--- A plain queue finds out with one command that it has neither lanes nor limits, once for a batch (rare-functions.lua). Lanes that took turns
--- when an attempt ended still do.
+-- A plain queue finds out with one command that it has neither lanes nor limits, once for a batch (rare-functions.lua). If an end of the
+-- same move has read the features, and lanes took turns then, the start does not read them again.
 --- @include queue-meta
 --- @include rare-functions
 --- @include lock
@@ -22,7 +22,7 @@ local function has_turns()
   return redis.call('EXISTS', base .. 'turn-state', base .. 'key-limits', base .. 'capacities') > 0
 end
 
--- Makes the next task active. Returns its id or nil, and whether no further task may start until one ends.
+-- Makes the next task active. Returns its id or nil, and whether it is certain that no further task may start until one ends.
 local function take_next()
   if candidates ~= '' then
     local id = rare('candidates').start_candidate(candidates, time)

@@ -1,12 +1,14 @@
 -- The lock of an active task, which is stored in the task's own hash, so that starts, ends and renewals need no command for it.
 --
--- The field `lock` has when the lock expires (13 digits: ms since 1970, by Redis's clock), a blank, and the token of the worker that has the
--- task. It is empty after an attempt. A lock that has expired is gone, although the field stays until the task has been recovered.
+-- The field `lock` has the time at which the lock expires (13 digits: ms since 1970, by Redis's clock), a blank, and the token of the
+-- worker that has the task. It is empty after an attempt. A lock that has expired is gone, although the field stays until the task has
+-- been recovered.
 --
 -- A BullMQ Worker without Bullpen's backend stores its locks as BullMQ does: as keys `<job>:lock` that expire.
 --
 -- lock_of(token, ms)        the field of a lock that expires after this time
 -- owner_of(lock)            the token in a field, or nil if there is no lock or it has expired
+-- key_owner_of(job)         the token in the job's key, or nil
 -- owns_lock(job, token)     whether the job's lock has this token
 -- own_lock_left(job)        in how many ms the job's lock expires, or nil
 -- is_running(job)           whether the job has a lock of either kind
@@ -24,6 +26,10 @@ end
 
 local function owner_of(lock)
   return left_of(lock) and string.sub(lock, TIME_LENGTH + 2) or nil
+end
+
+local function key_owner_of(job)
+  return redis.call('GET', job .. ':lock') or nil
 end
 
 local function owns_lock(job, token)
