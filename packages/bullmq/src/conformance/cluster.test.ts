@@ -108,6 +108,7 @@ it("a team's own Queue adds and changes its jobs on the cluster", async () => {
   await later.updateData({ is: 'changed' })
   expect(await queue.getJob('later')).toMatchObject({ data: { is: 'changed' }, priority: 3 })
   await later.remove()
+  expect(await queue.backend.readEvents('$', 1)).toBeNull()
   const parts = { queueName: 'q', name: 'x' }
   const { job: parent } = await flows.add({ ...parts, children: [{ ...parts, opts: { jobId: 'child' } }] })
   await parent.removeUnprocessedChildren()

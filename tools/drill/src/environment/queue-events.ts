@@ -46,6 +46,10 @@ export function followQueue(redisUrl: string, key: string): QueueEvents {
   const moves: Move[] = []
   let last = '0'
   let closing = false
+  // Redis may have lost the field when it is back.
+  redis.on('ready', () => {
+    redis.hset(key.replace(/events$/, 'meta'), 'allEventsUntil', Number.MAX_SAFE_INTEGER).catch(() => {})
+  })
 
   const note = ([entry, pairs]: Entries[number]): void => {
     last = entry
@@ -63,8 +67,6 @@ export function followQueue(redisUrl: string, key: string): QueueEvents {
   const reading = (async () => {
     for (;;) {
       const final = closing
-      // A drill may lose what Redis holds.
-      redis.hset(key.replace(/events$/, 'meta'), 'allEventsUntil', Number.MAX_SAFE_INTEGER).catch(() => {})
       const answer = await redis
         .xread('COUNT', READ_AT_ONCE, 'BLOCK', BLOCK_MS, 'STREAMS', key, last)
         // A drill may restart Redis, so the same entries are read again later.

@@ -143,35 +143,6 @@ it.each(CASES)(
   },
 )
 
-it('a verdict that BullMQ does not carry out has no effect on a later end of the task', async () => {
-  const { faulty, beside, check } = await behindProxy()
-  await faulty.end(
-    1,
-    () => ({ kind: 'completed', output: {} }),
-    async () => undefined,
-  )
-  // BullMQ's own backoff applies to a job that was not added by Bullpen.
-  const { id = '' } = await beside.queue.add('plain', {}, { attempts: 3, backoff: { type: 'fixed', delay: HOUR } })
-  await faulty.fetch('bullpen')
-  await faulty.end(
-    1,
-    () => ({ kind: 'expired' }),
-    async () => undefined,
-  )
-  expect(await beside.redis.zscore(beside.keys.retrying, id)).not.toBeNull()
-  await beside.queue.getJob(id).then((job) => job?.promote())
-  // BullMQ fails such a job without running it, as the parent of a failed child.
-  await beside.redis.hset(beside.keys.job(id), 'defa', 'a child failed')
-  await faulty.fetch('bullpen')
-  await faulty.end(
-    1,
-    () => ({ kind: 'completed', output: {} }),
-    async () => undefined,
-  )
-  expect(await beside.broker.counts(QUEUE)).toMatchObject({ dead: 1, expired: 0 })
-  await check()
-})
-
 const KILLS = [
   { name: 'retried later', n: 0, call: endAs('retrying'), status: 'retrying' },
   { name: 'dead', n: 1, call: endAs('dead'), status: 'dead' },
