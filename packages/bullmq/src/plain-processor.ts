@@ -124,7 +124,7 @@ export function processor<C extends Catalogue, R extends Resources = object>(
     const runner = { ...host, clock, queue: job.queueName, ...(!isBullpens && { sha256: foreignSha256(job) }) }
     const result = await runUnderSignal(task, runner, signal)
     if (result.verdict.kind !== 'completed' || isBullpens) return commit(result, job, token, commitHost)
-    settleWhenAnswered(job, result, commitHost)
+    settleWhenAnswered(job, result, token, commitHost)
     return result.verdict.output
   }
 }

@@ -87,7 +87,7 @@ export function commit(
     host.events.close(job, result)
     host.settled(result)
   } else {
-    settleWhenAnswered(job, result, host, rule)
+    settleWhenAnswered(job, result, token, host, rule)
   }
   switch (verdict.kind) {
     case 'completed':
@@ -134,6 +134,7 @@ async function throttleFor(job: Job, { throttleMs, throttled }: Extract<Verdict,
 export function settleWhenAnswered(
   job: Job,
   result: AttemptResult,
+  token: string,
   { settled, attempts, events, onFollowed }: Pick<CommitHost, 'settled' | 'attempts' | 'events' | 'onFollowed'>,
   rule?: string,
 ): void {
@@ -145,6 +146,7 @@ export function settleWhenAnswered(
   const isFollowed = isMarked && ENDS.has(verdict.kind)
   const commit = {
     id,
+    token,
     fencingToken,
     verdict: verdict.kind,
     delayMs: 'delayMs' in verdict ? verdict.delayMs : undefined,
@@ -184,6 +186,7 @@ export function settleRefusedStart(
 ): void {
   bullpenBackendOf(job)?.expectEnd({
     id: job.id ?? '',
+    token: job.token ?? '',
     fencingToken: job.attemptsStarted,
     verdict: 'dead',
     events,
@@ -217,7 +220,7 @@ function storedSuccess(
  * `released` is then not called, because the job does not store anything that distinguishes this release from another owner's.
  */
 export async function release(job: Job, token: string, released: () => void): Promise<never> {
-  bullpenBackendOf(job)?.expectEnd({ id: job.id ?? '', verdict: 'released' })
+  bullpenBackendOf(job)?.expectEnd({ id: job.id ?? '', token, verdict: 'released' })
   return requeue(job, token, released)
 }
 
@@ -227,7 +230,7 @@ export async function release(job: Job, token: string, released: () => void): Pr
  */
 export async function postpone(job: Job, token: string, delayMs: number, released: () => void): Promise<never> {
   const { id = '' } = job
-  bullpenBackendOf(job)?.expectEnd({ id, verdict: 'postponed' })
+  bullpenBackendOf(job)?.expectEnd({ id, token, verdict: 'postponed' })
   const moved = backendOf(job).moveToDelayed(id, Date.now(), delayMs, token, { skipAttempt: true })
   await unlessRefused(Promise.resolve(moved).then(released))
   throw new DelayedError()

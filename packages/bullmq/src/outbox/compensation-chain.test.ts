@@ -12,7 +12,7 @@ it.each([1, 2])('a dead compensation with follow-ups of its own releases the %i 
   await redis.hset(keys.job(id), { atEnd: '+', followUps: [own, ...after].join('\n') })
   await start('token')
   const end = { id, verdict: 'dead', value: 'why', more: ['maxAttempts', 1], fields: undefined } as const
-  const ended = { id, verdict: 'dead', fencingToken: 1 } as const
+  const ended = { id, token: 'token', verdict: 'dead', fencingToken: 1 } as const
   await moves(Date.now(), [{ token: 'token', starts: false, end: { ...end, more: [...end.more], end: ended } }])
   const entries = (await redis.xrange(keys.outbox, '-', '+')).map(([, [, text = '']]) => text.split(' 1 ')[1])
   const [last = '', ...others] = after.toReversed().map((line) => line.slice(1))

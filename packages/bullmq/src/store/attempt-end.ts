@@ -12,6 +12,8 @@ import type { ErrorKind, Random, ServiceCall, Survival, Verdict } from '@bullpen
 export interface AttemptEnd {
   /** The task's id. */
   readonly id: string
+  /** The token of its lock. Another attempt of the same task may be ending in this process, which has lost its lock, and has another token. */
+  readonly token: string
   /**
    * A task that was `released` or `postponed` has not been started. A released one returns to the head of its queue, and a postponed one
    * after a delay.
@@ -69,16 +71,24 @@ const REFUSALS: ReadonlyMap<number, CommitRefusal> = new Map<number, CommitRefus
   [-9, 'has_children'],
 ])
 
-/** One backend's ends, by task id, whose script has not been sent or must be sent again. */
+/** One backend's ends whose script has not been sent or must be sent again, by token and task. */
 export type PendingEnds = Map<string, AttemptEnd>
+
+const keyOf = (id: string, token: string): string => `${token} ${id}`
+
+export function addEnd(pending: PendingEnds, end: AttemptEnd): void {
+  pending.set(keyOf(end.id, end.token), end)
+}
 
 /**
  * Removes and returns the end that this move of the task carries out, if any. If BullMQ moves the task in another way, the end is refused.
  */
-export function takeEnd(pending: PendingEnds, id: string, move: Move): AttemptEnd | undefined {
-  const end = pending.size === 0 ? undefined : pending.get(id)
+export function takeEnd(pending: PendingEnds, id: string, token: string, move: Move): AttemptEnd | undefined {
+  if (pending.size === 0) return undefined
+  const key = keyOf(id, token)
+  const end = pending.get(key)
   if (end === undefined) return undefined
-  pending.delete(id)
+  pending.delete(key)
   if (CARRIED_OUT_BY[end.verdict].includes(move)) return end
   end.settled?.('overridden')
   return undefined
@@ -93,7 +103,7 @@ export function settle({ settled }: AttemptEnd, code: number): void {
 /** After an error, settles the end if Redis has replied. Otherwise, the end is pending again. */
 export function settleByError(pending: PendingEnds, end: AttemptEnd, error: unknown): void {
   if (error instanceof Error && error.name === 'ReplyError') end.settled?.('store_error')
-  else if (!pending.has(end.id)) pending.set(end.id, end)
+  else addEnd(pending, end)
 }
 
 /** Encodes what an attempt has shown about services. */

@@ -8,7 +8,7 @@ import type { Candidates, Retention } from '@bullpen/engine/internal'
 import { type BackendFactory, createRedisBackend, type RedisClient, type RedisQueueBackend } from 'bullmq'
 import { createReplyClock } from '../clock/reply-clock.ts'
 import { type Commander, defineOnClient, runScriptOnClient, type ScriptRunner } from '../scripts/script.ts'
-import type { AttemptEnd, PendingEnds } from './attempt-end.ts'
+import { type AttemptEnd, addEnd, type PendingEnds } from './attempt-end.ts'
 import { addMethods, PIPELINED, schedulerMethods } from './backend-adds.ts'
 import { changeMethods } from './backend-changes.ts'
 import { eventMethods } from './backend-events.ts'
@@ -138,7 +138,7 @@ export function withScripts(made: RedisQueueBackend, options: BackendOptions): B
     storesLimits: limitsStorer !== undefined,
 
     expectEnd(end: AttemptEnd) {
-      pending.set(end.id, end)
+      addEnd(pending, end)
     },
 
     execCommand(client: Parameters<typeof exec>[0], name: string, args: unknown[]) {

@@ -89,5 +89,11 @@ export function idOf([, start]: MoveReply): string | undefined {
 export const newOne = (given: Partial<NewTask> = {}): NewTask => modelTask(0, { caller: 'only', ...given })
 
 export const completed = (id: string, value = '{}'): NonNullable<ScriptMove['end']> => ({
-  ...{ id, verdict: 'completed', value, end: { id, verdict: 'completed', fencingToken: 1 }, fields: undefined },
+  ...{
+    id,
+    verdict: 'completed',
+    value,
+    end: { id, token: '', verdict: 'completed', fencingToken: 1 },
+    fields: undefined,
+  },
 })

@@ -110,7 +110,7 @@ function endOf(id: string, token: string, { verdict, pick }: Drawn): ScriptEnd {
       encodeKind({ fingerprint: `f${pick % 2}`, state: 'DONE_ERROR', code: 'no', message: 'no' }),
     )
   }
-  const end: AttemptEnd = { id, verdict: 'completed', ...(pick % 3 > 0 && { fencingToken: 1 }) }
+  const end: AttemptEnd = { id, token, verdict: 'completed', ...(pick % 3 > 0 && { fencingToken: 1 }) }
   const fields = verdict === 'completed' ? undefined : { stacktrace: JSON.stringify([`{"token":"${token}"}`]) }
   return { id, verdict, value: values[pick % values.length] ?? '', end, more, fields }
 }

@@ -51,7 +51,7 @@ async function withWorker(jobs: number, data: unknown = {}) {
       const { id = '', token = '' } = job
       const settle = (refusal?: CommitRefusal) => settled.push(refusal === undefined ? [id] : [id, refusal])
       if (!settled.some(([each]) => each === id))
-        backend.expectEnd({ id, verdict: 'completed', fencingToken: 1, settled: settle })
+        backend.expectEnd({ id, token, verdict: 'completed', fencingToken: 1, settled: settle })
       return job.moveToCompleted({}, token, fetches)
     },
   }
@@ -279,4 +279,33 @@ it('large tasks start in several batches', async () => {
   expect(commandsSent()).toBeLessThanOrEqual(4)
   const ends = await Promise.allSettled(jobs.map((job) => end(job, true)))
   expect(ends.map(startedBy).toSorted()).toEqual(['j10', 'j11', 'j6', 'j7', 'j8', 'j9'])
+})
+
+it('two attempts of one task that end at once in one process each have their own end', async () => {
+  const { redis, keys, fetchAll, worker } = await withWorker(1)
+  const [job = expect.fail()] = await fetchAll(1)
+  const { id = '', token = '' } = job
+  const settled: unknown[] = []
+  const backend = worker.getBackend()
+  const settle = (name: string) => (refusal?: CommitRefusal) => settled.push([name, refusal])
+  const snoozed = { verdict: 'snoozed', delayMs: 1_000, stacks: '["snoozed"]' } as const
+  const failed = { verdict: 'retrying', delayMs: 5_000, reason: 'no', stacks: '["failed"]' } as const
+  // The first one has lost its lock.
+  backend.expectEnd({ id, token: 'older', ...snoozed, settled: settle('older') })
+  backend.expectEnd({ id, token, ...failed, settled: settle('newer') })
+  const older = backend.moveToDelayed(id, Date.now(), 9, 'older', { skipAttempt: true })
+  const newer = backend.moveToDelayed(id, Date.now(), 9, token, {})
+  await expect(older).rejects.toMatchObject({ code: -6 })
+  await newer
+  expect(settled).toEqual([
+    ['older', 'lock_taken'],
+    ['newer', undefined],
+  ])
+  expect(await redis.hmget(keys.job(id), 'delay', 'stacktrace', 'failedReason', 'atm')).toEqual([
+    '5000',
+    '["failed"]',
+    'no',
+    '1',
+  ])
+  expect(await redis.zrange(keys.retrying, '0', '-1')).toEqual([id])
 })

@@ -5,7 +5,16 @@ import { type IQueueBackend, type KeepJobs, type RedisQueueBackend, raw2NextJobD
 import type { ReplyClock } from '../clock/reply-clock.ts'
 import { encodeKind, kindOfReason } from '../internals/status/stored-kind.ts'
 import type { Commander } from '../scripts/script.ts'
-import { type PendingEnds, type ScriptEnd, settle, settleByError, takeEnd, type Value } from './attempt-end.ts'
+import {
+  type AttemptEnd,
+  type PendingEnds,
+  type ScriptEnd,
+  type ScriptVerdict,
+  settle,
+  settleByError,
+  takeEnd,
+  type Value,
+} from './attempt-end.ts'
 import { gatherMoves, type Moved, type Owner, type StartReply } from './move-batch.ts'
 
 export interface MovesOptions {
@@ -33,6 +42,13 @@ export const ENDS_PER_REMOVAL = 8
 
 /** How many jobs an end removes at once because of BullMQ's own options. */
 const REMOVED_BY_OPTIONS = 1_000
+
+/** What the script calls the verdicts on tasks that are delayed. */
+const DELAYS: Readonly<Partial<Record<AttemptEnd['verdict'], ScriptVerdict>>> = {
+  retrying: 'retrying',
+  snoozed: 'scheduled',
+  postponed: 'postponed',
+}
 
 type MoveMethods = Pick<
   IQueueBackend,
@@ -105,7 +121,7 @@ export function moveMethods(backend: RedisQueueBackend, options: MovesOptions): 
 
     async moveToCompleted(job, returnValue, removeOnComplete, token, fetches) {
       const { id = '' } = job
-      const end = takeEnd(pending, id, 'completed')
+      const end = takeEnd(pending, id, token, 'completed')
       const more = keptArguments('completed', keepOf(removeOnComplete, owner.opts.removeOnComplete))
       const value = JSON.stringify(returnValue) ?? 'null'
       const sent: ScriptEnd = { id, verdict: 'completed', value, end, more, fields: undefined }
@@ -115,7 +131,7 @@ export function moveMethods(backend: RedisQueueBackend, options: MovesOptions): 
 
     async moveToFailed(job, failedReason = 'null', removeOnFail, token, fetches, fields) {
       const { id = '', opts } = job
-      const end = takeEnd(pending, id, 'failed')
+      const end = takeEnd(pending, id, token, 'failed')
       // If Bullpen has not decided, BullMQ itself has failed the job, so the task is dead.
       const verdict = end === undefined ? 'dead' : (end.verdict as FinalStatus)
       const more = keptArguments(verdict, keepOf(removeOnFail, owner.opts.removeOnFail))
@@ -127,9 +143,8 @@ export function moveMethods(backend: RedisQueueBackend, options: MovesOptions): 
     },
 
     async moveToDelayed(id, _, value, token = '0', { skipAttempt, fieldsToUpdate: fields, fetchNext = false } = {}) {
-      const end = takeEnd(pending, id, 'delayed')
-      const uncounted = end?.verdict === 'postponed' ? 'postponed' : 'scheduled'
-      const verdict = skipAttempt ? uncounted : 'retrying'
+      const end = takeEnd(pending, id, token, 'delayed')
+      const verdict = (end && DELAYS[end.verdict]) ?? (skipAttempt ? 'scheduled' : 'retrying')
       const sent: ScriptEnd = { id, verdict, value: end?.delayMs ?? value, end, more: [], fields }
       const { result } = await move('moveToDelayed', token, fetchNext, sent)
       // As in BullMQ, the reply does not say why nothing was fetched.
@@ -137,13 +152,13 @@ export function moveMethods(backend: RedisQueueBackend, options: MovesOptions): 
     },
 
     async retryJob(id, lifo, token = '0', { fieldsToUpdate: fields } = {}) {
-      const end = takeEnd(pending, id, 'retried')
+      const end = takeEnd(pending, id, token, 'retried')
       const value = lifo ? 'head' : ''
       await move('retryJob', token, false, { id, verdict: 'retried', value, end, more: [], fields })
     },
 
     async moveJobFromActiveToWait(id, token = '0') {
-      const end = takeEnd(pending, id, 'waiting')
+      const end = takeEnd(pending, id, token, 'waiting')
       const verdict = end?.verdict === 'released' ? 'released' : 'requeued'
       const sent: ScriptEnd = { id, verdict, value: '', end, more: [], fields: undefined }
       return (await move('moveJobFromActiveToWait', token, false, sent)).code

@@ -17,6 +17,8 @@ export function openSideParts(redisUrl: string): SideParts {
   const opened = new AsyncDisposableStack()
   const redis = opened.adopt(new Redis(redisUrl), (each) => each.disconnect())
   opened.defer(() => deleteKeys(redis, `{${namespace}*`))
+  // The benchmarks' queue has the events that any queue has once Bullpen has used it for 15 s (packages/bullmq, store/backend-events.ts).
+  redis.hset(`{${namespace}.bench}:bench:meta`, 'allEventsUntil', 1).catch(() => {})
   return {
     redis,
     namespace,

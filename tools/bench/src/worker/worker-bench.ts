@@ -157,8 +157,6 @@ async function measure(
   await using parts = openSideParts(redisUrl)
   const { redis, namespace } = parts
   await enqueueAll(redisUrl, namespace, name, tasks)
-  // As in any queue that Bullpen has used for more than a few seconds.
-  await redis.hset(`{${namespace}.bench}:bench:meta`, 'allEventsUntil', 1)
   const watch = watchTasks(redis, tasks)
   tick = watch.tick
   const stop = await start({ redisUrl, namespace, slots, name })

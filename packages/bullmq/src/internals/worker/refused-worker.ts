@@ -39,7 +39,7 @@ async function release(job: Job, token: string): Promise<void> {
   // Its type is that of any backend, but its class is that of the Worker's backend.
   const sibling = backendOf(job).forQueue(queueName) as RedisQueueBackend
   const backend = isBullpenBackend(sibling) ? sibling : withScripts(sibling, {})
-  backend.expectEnd({ id, verdict: 'released' })
+  backend.expectEnd({ id, token, verdict: 'released' })
   await backend.moveJobFromActiveToWait(id, token)
 }
 
