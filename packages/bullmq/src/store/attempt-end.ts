@@ -12,7 +12,7 @@ import type { ErrorKind, Random, ServiceCall, Survival, Verdict } from '@bullpen
 export interface AttemptEnd {
   /** The task's id. */
   readonly id: string
-  /** The token of its lock. Another attempt of the same task may be ending in this process, which has lost its lock, and has another token. */
+  /** The token of its lock, which tells it from another attempt of the same task that is ending in this process, and has lost its lock. */
   readonly token: string
   /**
    * A task that was `released` or `postponed` has not been started. A released one returns to the head of its queue, and a postponed one
