@@ -2,7 +2,7 @@
 import { bullmqKeys } from './internals/bullmq-keys.ts'
 
 /** Stored in every namespace. Raise this number when stored data changes in a way that an older or newer Bullpen would misread. */
-export const SCHEMA_VERSION = 2
+export const SCHEMA_VERSION = 3
 
 /** Returns the key of the schema version that a namespace was written with. */
 export function schemaKey(namespace: string): string {

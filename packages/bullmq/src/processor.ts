@@ -83,11 +83,12 @@ export function commit(
   rule?: string,
 ): StoredSuccess | Promise<never> {
   const { verdict, record, error } = result
+  const stack = verdict.kind === 'completed' ? '' : encodeStack(record, error)
   if (verdict.kind === 'lost') {
     host.events.close(job, result)
     host.settled(result)
   } else {
-    settleWhenAnswered(job, result, token, host, rule)
+    settleWhenAnswered(job, result, token, host, { rule, stack })
   }
   switch (verdict.kind) {
     case 'completed':
@@ -96,7 +97,7 @@ export function commit(
     case 'dead':
     case 'cancelled':
     case 'expired':
-      throw failure(job, verdict, record, error)
+      throw failure(job, result, stack)
     case 'requeued':
       return throttleFor(job, verdict).then(() => requeue(job, token))
     case 'snoozed':
@@ -112,8 +113,8 @@ export function commit(
  * backend than Bullpen's does what BullMQ decides. Therefore, the job in memory gets options by which BullMQ decides the same. The
  * stored options do not change.
  */
-function failure(job: Job, verdict: Verdict, record: AttemptRecord, error: unknown): Error {
-  const about = { cause: error, stack: encodeStack(record, error) }
+function failure(job: Job, { verdict, record, error }: AttemptResult, stack: string): Error {
+  const about = { cause: error, stack }
   job.opts.stackTraceLimit = MAX_ATTEMPT_RECORDS
   if (verdict.kind !== 'retrying') return Object.assign(new UnrecoverableError(describeEnd(record)), about)
   job.opts.attempts = Math.max(job.opts.attempts ?? 0, job.attemptsMade + 2)
@@ -129,14 +130,14 @@ async function throttleFor(job: Job, { throttleMs, throttled }: Extract<Verdict,
 
 /**
  * Settles the commit when Redis has replied. If the backend's replies can't be seen, the commit counts as confirmed as soon as
- * BullMQ has received it.
+ * BullMQ has received it. `stack` begins with the record of the attempt, unless it has completed the task.
  */
 export function settleWhenAnswered(
   job: Job,
   result: AttemptResult,
   token: string,
   { settled, attempts, events, onFollowed }: Pick<CommitHost, 'settled' | 'attempts' | 'events' | 'onFollowed'>,
-  rule?: string,
+  { rule, stack = '' }: { readonly rule?: string | undefined; readonly stack?: string } = {},
 ): void {
   const { verdict, record, error } = result
   const { id, fencingToken } = result.event
@@ -151,7 +152,7 @@ export function settleWhenAnswered(
     verdict: verdict.kind,
     delayMs: 'delayMs' in verdict ? verdict.delayMs : undefined,
     reason: FAILURES.has(verdict.kind) ? describeEnd(record) : undefined,
-    stacks: verdict.kind === 'completed' ? undefined : stacksWith(record, error, job),
+    stacks: stack === '' ? undefined : JSON.stringify([...(job.stacktrace ?? []), stack].slice(-MAX_ATTEMPT_RECORDS)),
     rule,
     budget: attempts.count(result),
     events: events.close(job, result),
@@ -234,11 +235,6 @@ export async function postpone(job: Job, token: string, delayMs: number, release
   const moved = backendOf(job).moveToDelayed(id, Date.now(), delayMs, token, { skipAttempt: true })
   await unlessRefused(Promise.resolve(moved).then(released))
   throw new DelayedError()
-}
-
-/** Returns the job's stacks with the attempt record added. */
-function stacksWith(record: AttemptResult['record'], error: unknown, job: Job): string {
-  return JSON.stringify([...(job.stacktrace ?? []), encodeStack(record, error)].slice(-MAX_ATTEMPT_RECORDS))
 }
 
 /**

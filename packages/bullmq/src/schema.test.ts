@@ -63,7 +63,7 @@ async function answerOf(call: () => Promise<unknown>): Promise<unknown> {
 const LEGACY_ERROR = {
   code: 'incompatible_schema',
   message: expect.stringMatching(
-    /^namespace 't-.*' was written by Bullpen 0\.1\.0 \(schema 1\); this version requires schema 2: use another namespace, or drain this one with 0\.1\.0 and delete its keys$/,
+    /^namespace 't-.*' was written by Bullpen 0\.1\.0 \(schema 1\); this version requires schema 3: use another namespace, or drain this one with that version and delete its keys$/,
   ),
 }
 
@@ -138,16 +138,26 @@ describe('a namespace', () => {
       answerOf(openConsumer().open),
     ])
     expect(new Set(answers.map((answer) => JSON.stringify(answer)))).toEqual(new Set(['{"code":"none"}']))
-    expect(await redis.get(`{${namespace}}:schema`)).toBe('2')
+    expect(await redis.get(`{${namespace}}:schema`)).toBe('3')
+  })
+
+  it('of an earlier build of 0.2.0 is refused, which would take running tasks for lost', async () => {
+    const { redis, namespace, openBroker } = setup()
+    await redis.set(`{${namespace}}:schema`, '2')
+    const broker = openBroker()
+    expect(await answerOf(() => broker.ping())).toMatchObject({
+      code: 'incompatible_schema',
+      message: expect.stringContaining('was written by an earlier build of Bullpen 0.2.0 (schema 2)'),
+    })
   })
 
   it('of a newer version is refused with the advice to upgrade', async () => {
     const { redis, namespace, openBroker } = setup()
-    await redis.set(`{${namespace}}:schema`, '3')
+    await redis.set(`{${namespace}}:schema`, '4')
     const broker = openBroker()
     expect(await answerOf(() => broker.ping())).toMatchObject({
       code: 'incompatible_schema',
-      message: expect.stringContaining('written by a newer Bullpen (schema 3)'),
+      message: expect.stringContaining('written by a newer Bullpen (schema 4)'),
     })
   })
 

@@ -64,6 +64,9 @@ export function createSchemaGuard(
   }
 }
 
+/** Which Bullpen has written an older schema. */
+const WRITERS: Readonly<Record<number, string>> = { 1: 'Bullpen 0.1.0', 2: 'an earlier build of Bullpen 0.2.0' }
+
 async function checkSchema(redis: Commander, namespace: string, queues: readonly string[]): Promise<void> {
   const problem = unsupportedServer(await serverInfo(redis))
   if (problem !== undefined) throw new BullpenError('unsupported_redis', problem)
@@ -73,7 +76,7 @@ async function checkSchema(redis: Commander, namespace: string, queues: readonly
   throw new BullpenError(
     'incompatible_schema',
     version < SCHEMA_VERSION
-      ? `namespace '${namespace}' was written by Bullpen 0.1.0 (schema ${version}); ${needs}: use another namespace, or drain this one with 0.1.0 and delete its keys`
+      ? `namespace '${namespace}' was written by ${WRITERS[version] ?? 'an older Bullpen'} (schema ${version}); ${needs}: use another namespace, or drain this one with that version and delete its keys`
       : `namespace '${namespace}' was written by a newer Bullpen (schema ${version}); ${needs}: upgrade this process, or use another namespace`,
   )
 }

@@ -2,8 +2,7 @@
 //
 // Two traces show such a Worker. Its check for lost jobs, which BullMQ makes when a Worker starts and then every 30 s by default, sets a
 // key that no script of Bullpen sets. And its locks are keys, as in BullMQ, which the leader's own check for lost tasks sees
-// (../store/lua/recover.lua). A Worker that makes no such check, and whose tasks take less than two rounds,
-// leaves neither.
+// (../store/lua/recover.lua). A Worker that makes no such check, and whose tasks take less than two rounds, leaves neither.
 //
 // Neither trace costs an idle queue a command. CLIENT LIST, whose reply has every client of the server, is only sent to find out where such
 // a Worker runs. What is known is stored, so that the next leader does not repeat a report.

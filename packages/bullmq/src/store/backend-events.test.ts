@@ -47,7 +47,7 @@ it("a namespace's queue has the events of ends, and those of moves while a Queue
   await broker.ping()
   const { redis, keys, run, options } = stage(namespace)
   await eventually(async () => Number(await redis.hget(keys.meta, ALL_EVENTS_UNTIL)) > Date.now() + 10_000)
-  // Nobody has asked for them.
+  // No reader has asked for them.
   await redis.hset(keys.meta, ALL_EVENTS_UNTIL, Date.now() - 1)
   expect(await run()).toEqual(['completed', 'drained'])
   const reader = new QueueEvents('rig', { ...options, connection: { url: inject('redisUrl') } }, bullpenBackend())

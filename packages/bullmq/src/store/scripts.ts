@@ -179,16 +179,18 @@ local function refusal_of(ending)
   if ending.verdict == 'completed' and redis.call('EXISTS', job .. ':dependencies', job .. ':unsuccessful') > 0 then
     return redis.call('EXISTS', job .. ':dependencies') == 1 and -4 or -9
   end
-  local owner = token ~= '0' and owner_of(lock)
-  if token ~= '0' and not owner then
-    owner = key_owner_of(job)
-    ending.has_key = owner ~= nil
+  if token == '0' then
+    return nil
   end
-  local is_owner = owner == token and (ending.fencing_token == '' or ending.fencing_token == starts)
-  if token ~= '0' and not is_owner then
-    return (rare('resent').was_stored(ending) or rare('resent').has_gone_on(ending)) and 0 or owner and -6 or -2
+  local owner = owner_of(lock)
+  if not owner then
+    owner = redis.call('GET', job .. ':lock')
+    ending.has_key = owner and true
   end
-  return nil
+  if owner == token and (ending.fencing_token == '' or ending.fencing_token == starts) then
+    return nil
+  end
+  return (rare('resent').was_stored(ending) or rare('resent').has_gone_on(ending)) and 0 or owner and -6 or -2
 end
 local function end_attempt(ending)
   local id, verdict = ending.id, ending.verdict
@@ -2347,9 +2349,6 @@ local function left_of(lock)
 end
 local function owner_of(lock)
   return left_of(lock) and string.sub(lock, TIME_LENGTH + 2) or nil
-end
-local function key_owner_of(job)
-  return redis.call('GET', job .. ':lock') or nil
 end
 local function owns_lock(job, token)
   return owner_of(redis.call('HGET', job, 'lock')) == token

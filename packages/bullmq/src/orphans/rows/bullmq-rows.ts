@@ -70,7 +70,7 @@ export const BULLMQ_ROWS = {
     ...place,
     type: 'set',
     holds: "the marks of the check for lost jobs of a Worker without Bullpen's backend",
-    ends: 'emptied by ends, lock renewals and the next such check',
+    ends: "deleted by Bullpen's check for lost tasks",
   },
 
   events: { type: 'stream', holds: "BullMQ's events", owner: 'queue', ends: 'trimmed to about 10,000 entries' },

@@ -112,11 +112,11 @@ export const HOUSEKEEPING: FuzzOperations = {
       await counts.exchange()
     },
   ],
-  'somebody reads all events': [
+  'a reader asks for all events': [
     2,
     async ({ redis, keys }) => void (await askForAllEvents(runnerOn(redis), keys.meta)()),
   ],
-  'nobody reads the events of moves': [2, ({ redis, keys }) => redis.hset(keys.meta, ALL_EVENTS_UNTIL, 1)],
+  'no reader asks for all events': [2, ({ redis, keys }) => redis.hset(keys.meta, ALL_EVENTS_UNTIL, 1)],
   'empty the other queue': [
     2,
     async ({ broker }) => {

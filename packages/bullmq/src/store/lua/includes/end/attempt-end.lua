@@ -110,17 +110,19 @@ local function refusal_of(ending)
   if ending.verdict == 'completed' and redis.call('EXISTS', job .. ':dependencies', job .. ':unsuccessful') > 0 then
     return redis.call('EXISTS', job .. ':dependencies') == 1 and -4 or -9
   end
-  local owner = token ~= '0' and owner_of(lock)
-  -- A Worker without Bullpen's backend may return a job through this script (internals/worker/refused-worker.ts).
-  if token ~= '0' and not owner then
-    owner = key_owner_of(job)
-    ending.has_key = owner ~= nil
+  if token == '0' then
+    return nil
   end
-  local is_owner = owner == token and (ending.fencing_token == '' or ending.fencing_token == starts)
-  if token ~= '0' and not is_owner then
-    return (rare('resent').was_stored(ending) or rare('resent').has_gone_on(ending)) and 0 or owner and -6 or -2
+  local owner = owner_of(lock)
+  if not owner then
+    -- A Worker without Bullpen's backend may return a job through this script (internals/worker/refused-worker.ts).
+    owner = redis.call('GET', job .. ':lock')
+    ending.has_key = owner and true
   end
-  return nil
+  if owner == token and (ending.fencing_token == '' or ending.fencing_token == starts) then
+    return nil
+  end
+  return (rare('resent').was_stored(ending) or rare('resent').has_gone_on(ending)) and 0 or owner and -6 or -2
 end
 
 local function end_attempt(ending)

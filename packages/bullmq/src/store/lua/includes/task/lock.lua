@@ -8,7 +8,6 @@
 --
 -- lock_of(token, ms)        the field of a lock that expires after this time
 -- owner_of(lock)            the token in a field, or nil if there is no lock or it has expired
--- key_owner_of(job)         the token in the job's key, or nil
 -- owns_lock(job, token)     whether the job's lock has this token
 -- own_lock_left(job)        in how many ms the job's lock expires, or nil
 -- is_running(job)           whether the job has a lock of either kind
@@ -26,10 +25,6 @@ end
 
 local function owner_of(lock)
   return left_of(lock) and string.sub(lock, TIME_LENGTH + 2) or nil
-end
-
-local function key_owner_of(job)
-  return redis.call('GET', job .. ':lock') or nil
 end
 
 local function owns_lock(job, token)
