@@ -60,12 +60,13 @@ describe('a pool whose waits for a task Redis refuses', () => {
   it('fetches without a wait', async () => {
     const server = await privateRedis()
     await server.start()
-    const { redis, enqueue, settled, log } = await pool(server.url)
+    const { redis, broker, enqueue, settled, log } = await pool(server.url)
     await redis.call('ACL', 'SETUSER', 'default', '-bzpopmin')
     // Ends the waits that are under way.
     await redis.call('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes')
     const refused = (): boolean => log.error.mock.calls.some(([, text]) => text === 'queue error')
     await eventually(refused)
+    await eventually(() => broker.ping().then(() => true))
     expect((await settled(await enqueue(short, { input: { n: 3 } })))?.output).toEqual({ n: 3 })
     expect(failures(log)).toEqual([])
   })
