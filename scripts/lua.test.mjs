@@ -21,15 +21,13 @@ const MAIN = `#!lua flags=allow-oom
 -- Counts. This is what
 -- it does.
 --
--- KEYS[1]  counter  what is counted
--- ARGV[1]  first
--- ARGV[2]  second   the other one
--- ARGV...  more
+-- KEYS  counter, total
+-- ARGV  first
+-- ARGV  second   the other one
+-- ARGV[3...]  more
 --
 -- Returns \`[count: number,
 -- left: string[]]\`: both.
-local counter = KEYS[1]
-local first, second = ARGV[1], ARGV[2]
 --- @include twice
 return { twice(first), second }
 `
@@ -50,9 +48,8 @@ describe('a Lua file', () => {
       name: 'main',
       kind: 'frees',
       summary: ['Counts. This is what', 'it does.'],
-      keys: ['counter'],
+      keys: ['counter', 'total'],
       args: ['first', 'second'],
-      takesMore: true,
       reply: '[count: number, left: string[]]',
     })
   })
@@ -62,6 +59,7 @@ describe('a Lua file', () => {
     const { whole } = read({ ...files, main: again })
     expect(whole.match(/local function plus/g)).toHaveLength(1)
     expect(whole).not.toContain('--')
+    expect(whole).toContain('\nlocal counter, total = KEYS[1], KEYS[2]\nlocal first, second = ARGV[1], ARGV[2]\n')
     expect(whole.indexOf('plus(one')).toBeLessThan(whole.indexOf('twice(number)'))
     expect(() => expectKnownNames('main', whole)).not.toThrow()
   })
@@ -81,8 +79,8 @@ describe('a Lua file', () => {
 
   it('says where the types of its reply are from', () => {
     const typed = MAIN.replace(
-      'local counter',
-      '--- @type Run, Reply from ./run.ts\n--- @type Group from @a/b\nlocal counter',
+      '--- @include',
+      '--- @type Run, Reply from ./run.ts\n--- @type Group from @a/b\n--- @include',
     )
     const { whole, types } = read({ ...files, main: typed })
     expect(types).toEqual([
@@ -106,16 +104,11 @@ describe('a Lua file', () => {
   it.each([
     ['#!lua flags=fast', (text) => text.replace('allow-oom', 'fast'), /:1: expected one of/],
     ['no header', () => '#!lua\nreturn 1\n', /expected a comment at the top/],
-    ['a gap', (text) => text.replace('ARGV[2]  second', 'ARGV[3]  second'), /second is ARGV\[3\]; expected ARGV\[2\]/],
+    ['a number', (text) => text.replace('ARGV  first', 'ARGV[1]  first'), /expected names, .*ARGV\[1\] {2}first/],
     [
-      'another local name',
-      (text) => text.replace('local counter', 'local other'),
-      /calls KEYS\[1\] counter; the code calls it other/,
-    ],
-    [
-      'a name that the header lacks',
-      (text) => text.replace('-- ARGV[2]  second   the other one\n', ''),
-      /does not name all of ARGV/,
+      'another number of named arguments',
+      (text) => text.replace('ARGV[3...]', 'ARGV[2...]'),
+      /further arguments begin with ARGV\[2\]; expected ARGV\[3\]/,
     ],
     ['an unknown include', (text) => text.replace('@include twice', '@include thrice'), /there is no include thrice/],
   ])('is refused with %s', (_, change, message) => {
@@ -137,7 +130,6 @@ it('a script’s text is a template without escapes of its own', () => {
     summary: ['Does.'],
     keys: ['one'],
     args: [],
-    takesMore: false,
     kind: 'reads',
     types: [],
     lua,

@@ -1,14 +1,16 @@
 // Reads one Lua script: its header, its names and its includes.
 //
-// A script's header is the comment at its top. It says what the script does, then names each key and argument, then the reply:
+// A script's header is the comment at its top. It says what the script does, then names its keys and arguments in their order, then the
+// reply:
 //
-//   KEYS[1]  lease    the leader's lease
-//   ARGV[1]  holder   who asks for it
-//   ARGV...           further arguments
+//   KEYS  lease, fencing
+//   ARGV  holder   who asks for the lease
+//   ARGV  leaseMs  how long it lasts
+//   ARGV[3...]  further arguments
 //
 //   Returns `[fencing: number, leftMs: number]`: …
 //
-// The code below it reads each of them into a local variable of the same name. A line `--- @include time` is replaced by that include
+// The code below it has each of them in a local variable of the same name. A line `--- @include time` is replaced by that include
 // (packages/bullmq/src/scripts/includes.ts), which is a header and functions. A line `--- @type Run, Reply from ./run.ts` says where types
 // of the reply are from.
 import { globSync, readFileSync } from 'node:fs'
@@ -28,10 +30,9 @@ const FLAGS = { '#!lua': 'adds', '#!lua flags=allow-oom': 'frees', '#!lua flags=
  * @property {readonly string[]} summary the lines of the first paragraph of the header
  * @property {readonly string[]} keys
  * @property {readonly string[]} args
- * @property {boolean} takesMore whether further arguments follow the named ones
  * @property {string | undefined} reply a TypeScript type
  * @property {readonly { names: readonly string[], from: string }[]} types the types in the reply, and the module or file of each
- * @property {string} lua its text, without comments
+ * @property {string} lua its text, without comments and with its local variables
  * @property {string} whole the text that Redis runs, with its includes
  */
 
@@ -66,10 +67,14 @@ export function readLua(path, includes) {
   const body = rest.join('\n')
   const header = headerOf(path, body)
   const [summary = ''] = header.split(/\n\s*\n/)
-  const [keys, args] = [namesIn(path, header, 'KEYS'), namesIn(path, header, 'ARGV')]
-  expectLocals(path, body, 'KEYS', keys)
-  expectLocals(path, body, 'ARGV', args)
-  const lua = `${first}\n${ownLua(path, body, Object.keys(includes))}`
+  const [keys, args] = [namesIn(header, 'KEYS'), namesIn(header, 'ARGV')]
+  const [malformed] = /^(?:KEYS|ARGV)(?! {2}\w|\[\d+\.{3}\] {2}).*/m.exec(header) ?? []
+  if (malformed !== undefined) throw new UserError(`${path}: expected names, as in KEYS  lease, fencing: ${malformed}`)
+  const [, more] = /^ARGV\[(\d+)\.{3}\] {2}/m.exec(header) ?? []
+  if (more !== undefined && Number(more) !== args.length + 1)
+    throw new UserError(`${path}: the further arguments begin with ARGV[${more}]; expected ARGV[${args.length + 1}]`)
+  const locals = localsFor('KEYS', keys) + localsFor('ARGV', args)
+  const lua = `${first}\n${locals}${ownLua(path, body, Object.keys(includes))}`
   return {
     name: /** @type {string} */ (
       path
@@ -81,7 +86,6 @@ export function readLua(path, includes) {
     summary: summary.trim().split('\n'),
     keys,
     args,
-    takesMore: /^\s*ARGV\.\.\. /m.test(header),
     reply: /Returns `([^`]+)`/.exec(header)?.[1]?.replaceAll(/\s*\n\s*/g, ' '),
     types: [...body.matchAll(TYPE)].map(([, names, from]) => ({
       names: names.split(', '),
@@ -98,31 +102,14 @@ function headerOf(path, text) {
   return header.replaceAll(/^-- ?/gm, '')
 }
 
-/** Returns the names of the keys or arguments in the header, which are numbered without a gap. */
-function namesIn(path, header, table) {
-  const found = [...header.matchAll(new RegExp(`^\\s*${table}\\[(\\d+)\\]\\s+(\\w+)`, 'gm'))]
-  for (const [i, [, number, name]] of found.entries())
-    if (Number(number) !== i + 1)
-      throw new UserError(`${path}: ${name} is ${table}[${number}]; expected ${table}[${i + 1}]`)
-  return found.map(([, , name]) => name)
-}
-
-/** The code must read each key and argument under the name that the header gives it. */
-function expectLocals(path, text, table, names) {
-  const declared = [
-    ...text.matchAll(new RegExp(`^local ([\\w, ]+) = (${table}\\[\\d+\\](?:, ${table}\\[\\d+\\])*)$`, 'gm')),
-  ]
-  const found = new Map(
-    declared.flatMap(([, locals, values]) => {
-      const numbers = values.matchAll(/\[(\d+)\]/g)
-      return locals.split(', ').map((local) => [Number(numbers.next().value?.[1]), local])
-    }),
+/** Returns the names of the keys or arguments in the header. A line has several names, or one and its description. */
+const namesIn = (header, table) =>
+  [...header.matchAll(new RegExp(`^${table} {2}(\\w+(?:, \\w+)*)(?: {2}|$)`, 'gm'))].flatMap(([, names]) =>
+    names.split(', '),
   )
-  for (const [i, name] of names.entries())
-    if (found.get(i + 1) !== name)
-      throw new UserError(`${path}: the header calls ${table}[${i + 1}] ${name}; the code calls it ${found.get(i + 1)}`)
-  if (found.size !== names.length) throw new UserError(`${path}: the header does not name all of ${table}`)
-}
+
+const localsFor = (table, names) =>
+  names.length === 0 ? '' : `local ${names.join(', ')} = ${names.map((_, i) => `${table}[${i + 1}]`).join(', ')}\n`
 
 /** Returns the code, and the lines that ask for includes. Other comments are for readers of the file; Redis would keep them in memory. */
 function ownLua(path, text, names) {

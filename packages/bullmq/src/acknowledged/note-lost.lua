@@ -3,19 +3,14 @@
 -- things show that: the task was deleted soon after its enqueue, an event of the queue is about it, or the queue was obliterated, which
 -- deletes the events and keeps the totals. If tasks are missing, the script reads all events of the queue.
 --
--- KEYS[1]  totals
--- KEYS[2]  recentlyRemoved
--- KEYS[3]  events           BullMQ's
--- KEYS[4]  lostTasks        for each lost task, the process that noted it; and `newest`: the last one, and when it was noted
--- ARGV[1]  base             the prefix of the queue's keys
--- ARGV[2]  process
--- ARGV[3]  keptMs           for how long lost tasks are noted
--- ARGV...                    for each task, its id and, after a blank, its caller, if it has one
+-- KEYS  totals, recentlyRemoved, events
+-- KEYS  lostTasks  for each lost task, the process that noted it; and `newest`: the last one, and when it was noted
+-- ARGV  base, process
+-- ARGV  keptMs     for how long lost tasks are noted
+-- ARGV[4...]  for each task, its id and, after a blank, its caller, if it has one
 --
 -- Returns `[accepted: number, lost: string[]]`: how many tasks the queue has ever accepted, and the ids of the lost tasks that this process
 -- has noted, now or before.
-local totals, recentlyRemoved, events, lostTasks = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
-local base, process, keptMs = ARGV[1], ARGV[2], ARGV[3]
 --- @include time
 
 local accepted = tonumber(redis.call('HGET', totals, 'accepted') or '0')

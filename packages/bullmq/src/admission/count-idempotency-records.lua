@@ -2,12 +2,10 @@
 -- Counts the records of a queue's idempotency keys: adds records to the counts, and deletes the counts of expired records. The hash
 -- expires together with the last record, so that it does not outlive the queue's producers.
 --
--- KEYS[1]  counts  the number of records by the time (s since 1970) by which all of them have expired
--- ARGV...          for records that are not counted yet: the time by which all of them have expired, and their number, in turns
+-- KEYS  counts  the number of records by the time (s since 1970) by which all of them have expired
+-- ARGV[1...]  for records that are not counted yet: the time by which all of them have expired, and their number, in turns
 --
 -- Returns `number`: how many records have not expired.
-local counts = KEYS[1]
-
 local now = tonumber(redis.call('TIME')[1])
 for i = 1, #ARGV, 2 do
   redis.call('HINCRBY', counts, ARGV[i], ARGV[i + 1])

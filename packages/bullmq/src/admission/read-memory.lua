@@ -2,14 +2,12 @@
 -- Reads how much memory Redis uses, records that this producer is alive, and counts the producers that share what is left. In a cluster,
 -- the reply describes the node that holds the key.
 --
--- KEYS[1]  producers  the producers by their last call
--- ARGV[1]  producer   the caller's id
--- ARGV[2]  silence    after how long without a call a producer no longer counts, in ms
+-- KEYS  producers
+-- ARGV  producer  the caller's id
+-- ARGV  silence   after how long without a call a producer no longer counts, in ms
 --
 -- Returns `[info: string, producers: number, isNew: 0 | 1]`: the output of `INFO memory`, or '' if the Redis user is not permitted to run
 -- INFO; the number of producers, including this one; whether this one had not called within `silence`.
-local producers = KEYS[1]
-local producer, silence = ARGV[1], ARGV[2]
 --- @include time
 
 local now = millis()

@@ -1,12 +1,10 @@
 #!lua flags=allow-oom
 -- Stores the circuit breakers that the catalogue of a worker contains.
 --
--- KEYS[1]  stored    the breakers
--- ARGV[1]  base      the prefix of the queue's keys
--- ARGV[2]  replaces  '1' to replace stored settings and to delete all breakers that are not given, '' to store only missing ones
--- ARGV...  the services, each followed by its settings (stored-breaker.ts)
-local stored = KEYS[1]
-local base, replaces = ARGV[1], ARGV[2]
+-- KEYS  stored    the breakers
+-- ARGV  base
+-- ARGV  replaces  '1' to replace stored settings and to delete all breakers that are not given, '' to store only missing ones
+-- ARGV[3...]  the services, each followed by its settings (stored-breaker.ts)
 --- @include gates
 
 local defined = {}

@@ -1,11 +1,8 @@
 #!lua flags=allow-oom
 -- Records that a consumer has read a cancel rule.
 --
--- KEYS[1]  known     the consumers that know the rule
--- ARGV[1]  consumer  this consumer
--- ARGV[2]  keepMs    how long to keep the set
-local known = KEYS[1]
-local consumer, keepMs = ARGV[1], ARGV[2]
-
+-- KEYS  known     the consumers that know the rule
+-- ARGV  consumer  this consumer
+-- ARGV  keepMs    how long to keep the set
 redis.call('SADD', known, consumer)
 redis.call('PEXPIRE', known, keepMs)

@@ -2,17 +2,12 @@
 -- Begins one of the bulk canceller's passes through a queue. If there are more rules than one pass takes, each pass selects a random
 -- subset.
 --
--- KEYS[1]  leader          the queue's fencing number
--- KEYS[2]  cancelRules     the rules
--- KEYS[3]  cancelReturned  the tasks that have returned from `active`, or moved back, during a pass
--- KEYS[4]  cancelPass      the current pass
--- ARGV[1]  fencing         the leader's number
--- ARGV[2]  pass            an id of the new pass
+-- KEYS  leader, cancelRules, cancelReturned, cancelPass
+-- ARGV  fencing
+-- ARGV  pass  an id of the new pass
 --
 -- Returns `[now: number, rules: string[]] | null`: Redis's time in ms and the rules as JSON, or null if there are no rules or if there
 -- is a newer leader.
-local leader, cancelRules, cancelReturned, cancelPass = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
-local fencing, pass = ARGV[1], ARGV[2]
 --- @include time
 --- @include fence
 

@@ -1,22 +1,15 @@
 #!lua flags=allow-oom
 -- Cancels one task: ends it if no worker is running it, and otherwise asks the worker to stop it.
 --
--- KEYS[1]  job              the task
--- KEYS[2]  completed
--- KEYS[3]  failed
--- KEYS[4]  waitingChildren
--- KEYS[5]  cancelling       the stored requests
--- KEYS[6]  cancelReply      the reply to this request
--- ARGV[1]  base             the prefix of the queue's keys
--- ARGV[2]  id               the task's id
--- ARGV[3]  now              the current time, in ms since 1970
--- ARGV[4]  stoppable        '1' if a worker that runs the task can stop it
--- ARGV[5]  reason           why the task ends, as `endOf` returns it (codec.ts)
--- ARGV[6]  record           the attempt record, as `endOf` returns it
--- ARGV[7]  channel          the channel on which workers are asked
--- ARGV[8]  by               who requested the cancellation; '' if unknown
--- ARGV[9]  request          the id of this request
--- ARGV[10] repeats          '1' if the leader repeats a stored request
+-- KEYS  job, completed, failed, waitingChildren, cancelling, cancelReply
+-- ARGV  base, id, now
+-- ARGV  stoppable  '1' if a worker that runs the task can stop it
+-- ARGV  reason     why the task ends, as `endOf` returns it (codec.ts)
+-- ARGV  record     the attempt record, as `endOf` returns it
+-- ARGV  channel    the channel on which workers are asked
+-- ARGV  by         who requested the cancellation; '' if unknown
+-- ARGV  request
+-- ARGV  repeats    '1' if the leader repeats a stored request
 --
 -- Returns `[answer: CancelAnswer, task: string]`: what the script did, and the name of the task if the script has ended it, otherwise ''.
 -- If the script ended the task or stored the request, a second call with the same request changes nothing and returns the same reply.
@@ -30,10 +23,6 @@
 -- The message to the workers is the task's id, the time at which the task was last retried by request ('0' if never), and who requested the
 -- cancellation. The time tells the workers which run of the task the message is about.
 --- @type CancelAnswer from @bullpen/contract/internal
-local job, completed, failed = KEYS[1], KEYS[2], KEYS[3]
-local waitingChildren, cancelling, cancelReply = KEYS[4], KEYS[5], KEYS[6]
-local base, id, now, stoppable, reason, record = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
-local channel, by, request, repeats = ARGV[7], ARGV[8], ARGV[9], ARGV[10]
 --- @include stored-reply
 --- @include leave-place
 --- @include end-without-run

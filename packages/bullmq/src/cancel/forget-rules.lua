@@ -9,24 +9,18 @@
 -- The script may be sent again if its reply is lost. The recorded rules are kept until the next pass begins, so a repeated call does not
 -- delete a rule because the first call has emptied the set. A call that belongs to an earlier pass, whose records are gone, does nothing.
 --
--- KEYS[1]  leader          the queue's fencing number
--- KEYS[2]  cancelRules     the rules
--- KEYS[3]  cancelReturned
--- KEYS[4]  cancelPass      the current pass
--- ARGV[1]  fencing         the leader's number
--- ARGV[2]  pass            the id of the caller's pass
--- ARGV[3]  base            the prefix of the queue's keys
--- ARGV[4]  progress        the prefix of the rules' progress
--- ARGV[5]  rulesText       the rules of the pass that are to be deleted, as JSON
--- ARGV[6]  keepMs          how long to keep the progress of a rule
--- ARGV[7]  groupKeepMs     the same for the rule of a group or run
--- ARGV[8]  limit           how many tasks to examine
+-- KEYS  leader, cancelRules, cancelReturned, cancelPass
+-- ARGV  fencing
+-- ARGV  pass         the id of the caller's pass
+-- ARGV  base
+-- ARGV  progress     the prefix of the rules' progress
+-- ARGV  rulesText    the rules of the pass that are to be deleted, as JSON
+-- ARGV  keepMs       how long to keep the progress of a rule
+-- ARGV  groupKeepMs  the same for the rule of a group or run
+-- ARGV  limit        how many tasks to examine
 --
 -- Returns `0 | 1`: 0 if there are more tasks in the set, so that the caller runs the script again; 1 if nothing is left to do. If there is
 -- a newer leader or a newer pass, no rule is deleted.
-local leader, cancelRules, cancelReturned, cancelPass = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
-local fencing, pass, base, progress = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
-local rulesText, keepMs, groupKeepMs, limit = ARGV[5], ARGV[6], ARGV[7], ARGV[8]
 --- @include time
 --- @include fence
 --- @include matching-rule

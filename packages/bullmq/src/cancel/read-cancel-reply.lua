@@ -1,13 +1,11 @@
 #!lua flags=no-writes
 -- Reads the stored reply to a request to cancel one task.
 --
--- KEYS[1]  cancelReply
--- ARGV[1]  request      the id of the request
+-- KEYS  cancelReply
+-- ARGV  request  the id of the request
 --
 -- Returns `[answer: string, task: string] | null`: the reply of the script `cancel-task`, or null if it has not stored one for this
 -- request.
-local cancelReply = KEYS[1]
-local request = ARGV[1]
 --- @include stored-reply
 
 return stored_reply(cancelReply, request) or false

@@ -2,24 +2,20 @@
 -- Stores a cancel rule, and announces it to the queue's consumers. A second call with the same id stores nothing and returns the same
 -- rule, even after the rule has been deleted. The rule of a drain is stored only while that drain is in force.
 --
--- KEYS[1]  cancelRules      the rules
--- KEYS[2]  cancelConsumers  the consumers, by when they last read the rules
--- KEYS[3]  progress         the rule's progress
--- KEYS[4]  cancelledGroup   refuses further members of the rule's group
--- KEYS[5]  settings         the queue's settings
--- ARGV[1]  id         the rule's id
--- ARGV[2]  rule       the rule as JSON, without its closing brace
--- ARGV[3]  limit      how many rules the queue may then have
--- ARGV[4]  trustedMs  how long a consumer may start tasks without reading the rules
--- ARGV[5]  channel    where rules are announced
--- ARGV[6]  group      the rule's group or ''
--- ARGV[7]  drain      the command of the drain that cancels the queue's tasks, or ''
+-- KEYS  cancelRules, cancelConsumers
+-- KEYS  progress   the rule's progress
+-- KEYS  cancelledGroup, settings
+-- ARGV  id         the rule's id
+-- ARGV  rule       the rule as JSON, without its closing brace
+-- ARGV  limit      how many rules the queue may then have
+-- ARGV  trustedMs  how long a consumer may start tasks without reading the rules
+-- ARGV  channel    where rules are announced
+-- ARGV  group      the rule's group or ''
+-- ARGV  drain      the command of the drain that cancels the queue's tasks, or ''
 --
 -- Returns `[rule: string, consumers: string[]] | 'full' | null`: the stored rule, whose time is Redis's, and the consumers that may
 -- still start tasks without knowing it. 'full' if the queue has too many rules, and null if the drain is no longer in force; nothing
 -- was written then.
-local cancelRules, cancelConsumers, progress, cancelledGroup, settings = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
-local id, rule, limit, trustedMs, channel, group, drain = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6], ARGV[7]
 --- @include time
 
 -- No member of a cancelled group or run is added for this long, in s. Members are added within seconds, unless their node is away.

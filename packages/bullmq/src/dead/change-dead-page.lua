@@ -2,26 +2,20 @@
 -- Retries or deletes one page of the dead tasks that a request selects. The script also stores the position and the number of changed
 -- tasks, so it may be sent again, also by another process, without changing a task twice.
 --
--- KEYS[1]   leader             the highest fencing number of the queue's leaders
--- KEYS[2]   deadRequests       the requests that are not done
--- KEYS[3]   progress           the request's progress
--- KEYS[4]   set                the set to search, which is that of the dead tasks or of one fingerprint
--- ARGV[1]   fencing            the leader's fencing number
--- ARGV[2]   base               the prefix of the queue's keys
--- ARGV[3]   id                 the request
--- ARGV[4]   action             `retry` or `delete`
--- ARGV[5]   by                 who sent the request
--- ARGV[6]   filterText         the filter as JSON
--- ARGV[7]   earliest           the earliest time of death to select, or '-inf'
--- ARGV[8]   latest             the latest time of death to select, or '+inf'
--- ARGV[9]   rate               how many tasks to change per second
--- ARGV[10]  keepMs             how long to keep the progress of a request that is done
--- ARGV[11]  afterCompensation  '1' to retry tasks although their compensations were released
+-- KEYS  leader, deadRequests
+-- KEYS  progress           the request's progress
+-- KEYS  set                the set to search, which is that of the dead tasks or of one fingerprint
+-- ARGV  fencing, base, id
+-- ARGV  action             `retry` or `delete`
+-- ARGV  by                 who sent the request
+-- ARGV  filterText         the filter as JSON
+-- ARGV  earliest           the earliest time of death to select, or '-inf'
+-- ARGV  latest             the latest time of death to select, or '+inf'
+-- ARGV  rate               how many tasks to change per second
+-- ARGV  keepMs             how long to keep the progress of a request that is done
+-- ARGV  afterCompensation  '1' to retry tasks although their compensations were released
 --
 -- Returns `number | null`: how long to wait until the rate permits another task, in ms, or null if there is a newer leader.
-local leader, deadRequests, progress, set = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
-local fencing, base, id, action, by, filterText = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
-local earliest, latest, rate, keepMs, afterCompensation = ARGV[7], ARGV[8], ARGV[9], ARGV[10], ARGV[11]
 --- @include fence
 --- @include matching-dead
 --- @include rank-in-set

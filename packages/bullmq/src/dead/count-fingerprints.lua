@@ -2,16 +2,13 @@
 -- Counts a queue's dead tasks by fingerprint. Takes one command for each fingerprint and three more for each one that is returned,
 -- whatever the number of tasks.
 --
--- KEYS[1]  fingerprints  what each fingerprint describes
--- ARGV[1]  prefix        of the fingerprints' sets
--- ARGV[2]  limit         how many fingerprints to return
+-- KEYS  fingerprints
+-- ARGV  prefix  of the fingerprints' sets
+-- ARGV  limit   how many fingerprints to return
 --
 -- Returns `Array<[fingerprint: string, info: string, count: number, oldestAt: string, newestAt: string, newestId: TaskId]>`: the largest
 -- counts first, and equal counts by fingerprint.
 --- @type TaskId from @bullpen/contract
-local fingerprints = KEYS[1]
-local prefix, limit = ARGV[1], ARGV[2]
-
 local kinds = {}
 for _, fingerprint in ipairs(redis.call('HKEYS', fingerprints)) do
   local count = redis.call('ZCARD', prefix .. fingerprint)

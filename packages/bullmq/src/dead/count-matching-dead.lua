@@ -2,19 +2,16 @@
 -- Counts the dead tasks that match a filter, among a limited number of tasks. If the filter is empty, the script counts all tasks at once,
 -- in O(log n).
 --
--- KEYS[1]  set         the set to search, which is that of the dead tasks or of one fingerprint
--- ARGV[1]  base        the prefix of the queue's keys
--- ARGV[2]  filterText  the filter as JSON
--- ARGV[3]  earliest    time of death, or '-inf'
--- ARGV[4]  latest      time of death, or '+inf'
--- ARGV[5]  score       with `last`, the task after which the count begins; '' for both to begin with the oldest task
--- ARGV[6]  last
--- ARGV[7]  scan        how many tasks to examine
+-- KEYS  set         the set to search, which is that of the dead tasks or of one fingerprint
+-- ARGV  base
+-- ARGV  filterText  the filter as JSON
+-- ARGV  earliest    time of death, or '-inf'
+-- ARGV  latest      time of death, or '+inf'
+-- ARGV  score       with `last`, the task after which the count begins; '' for both to begin with the oldest task
+-- ARGV  last
+-- ARGV  scan        how many tasks to examine
 --
 -- Returns `[matching: number, id: string, score: string]`: the last task that was examined, '' if no more tasks follow.
-local set = KEYS[1]
-local base, filterText, earliest, latest = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
-local score, last, scan = ARGV[5], ARGV[6], ARGV[7]
 --- @include matching-dead
 --- @include rank-in-set
 

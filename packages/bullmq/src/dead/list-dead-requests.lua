@@ -1,15 +1,12 @@
 #!lua flags=no-writes
 -- Lists a queue's requests to retry or delete dead tasks by filter, without those whose progress is no longer kept.
 --
--- KEYS[1]  deadRequestIds  the newest requests
--- ARGV[1]  prefix          of the requests' progress
--- ARGV[2]  limit           how many requests to list
+-- KEYS  deadRequestIds
+-- ARGV  prefix  of the requests' progress
+-- ARGV  limit   how many requests to list
 --
 -- Returns `Array<[request: string, changed: string, doneAt: string, stoppedBy: string]>`: the newest requests first, as JSON, with ''
 -- for a missing time or name.
-local deadRequestIds = KEYS[1]
-local prefix, limit = ARGV[1], ARGV[2]
-
 local found = {}
 for _, id in ipairs(redis.call('LRANGE', deadRequestIds, 0, limit - 1)) do
   local fields = redis.call('HMGET', prefix .. id, 'request', 'changed', 'doneAt', 'stoppedBy')

@@ -2,21 +2,15 @@
 -- Retries one dead task, or notes that a new task was enqueued in another queue in its place. A second call with the same request changes
 -- nothing, and returns `done` again, unless ten other requests have retried the task in the meantime.
 --
--- KEYS[1]  job                the task
--- KEYS[2]  dead               the dead tasks
--- ARGV[1]  base               the prefix of the queue's keys
--- ARGV[2]  id                 the task's id
--- ARGV[3]  request            the id of this request
--- ARGV[4]  by                 who retries the task
--- ARGV[5]  data               the string to store in place of the task's data; '' to keep it
--- ARGV[6]  copy               the task that was enqueued in another queue; '' to retry the task itself
--- ARGV[7]  afterCompensation  '1' to retry the task although its compensations were released
+-- KEYS  job, dead
+-- ARGV  base, id, request
+-- ARGV  by                 who retries the task
+-- ARGV  data               the string to store in place of the task's data; '' to keep it
+-- ARGV  copy               the task that was enqueued in another queue; '' to retry the task itself
+-- ARGV  afterCompensation  '1' to retry the task although its compensations were released
 --
 -- Returns `DeadTaskAnswer`: what the script did.
 --- @type DeadTaskAnswer from @bullpen/engine/internal
-local job, dead = KEYS[1], KEYS[2]
-local base, id, request, by = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
-local data, copy, afterCompensation = ARGV[5], ARGV[6], ARGV[7]
 --- @include decode-json
 --- @include retry-dead
 

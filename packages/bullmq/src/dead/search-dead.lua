@@ -2,21 +2,18 @@
 -- Finds the dead tasks that match a filter, newest first, among a limited number of tasks. A position is a place in the set's order, so
 -- tasks that die or are retried between two pages do not move it. Examining a task takes Redis about 2 µs.
 --
--- KEYS[1]  set         the set to search, which is that of the dead tasks or of one fingerprint
--- ARGV[1]  base        the prefix of the queue's keys
--- ARGV[2]  filterText  the filter as JSON
--- ARGV[3]  earliest    time of death, or '-inf'
--- ARGV[4]  latest      time of death, or '+inf'
--- ARGV[5]  score       with `last`, the task after which the page begins; '' for both to begin with the newest task
--- ARGV[6]  last
--- ARGV[7]  limit       how many tasks to find
--- ARGV[8]  scan        how many tasks to examine
+-- KEYS  set         the set to search, which is that of the dead tasks or of one fingerprint
+-- ARGV  base
+-- ARGV  filterText  the filter as JSON
+-- ARGV  earliest    time of death, or '-inf'
+-- ARGV  latest      time of death, or '+inf'
+-- ARGV  score       with `last`, the task after which the page begins; '' for both to begin with the newest task
+-- ARGV  last
+-- ARGV  limit       how many tasks to find
+-- ARGV  scan        how many tasks to examine
 --
 -- Returns `[ids: TaskId[], id: string, score: string]`: the tasks, and the last one that was examined, '' if no more tasks follow.
 --- @type TaskId from @bullpen/contract
-local set = KEYS[1]
-local base, filterText, earliest, latest = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
-local score, last, limit, scan = ARGV[5], ARGV[6], ARGV[7], ARGV[8]
 --- @include matching-dead
 --- @include rank-in-set
 

@@ -2,15 +2,13 @@
 -- Stops a request to retry or delete dead tasks by filter. The leader changes each page of tasks in one script, which first looks for the
 -- request, so no task is changed after this script has run. A second call changes nothing.
 --
--- KEYS[1]  deadRequests  the requests that are not done
--- KEYS[2]  progress      the request's progress
--- ARGV[1]  id            the request
--- ARGV[2]  by            who stops it
--- ARGV[3]  keepMs        how long its progress is then kept
+-- KEYS  deadRequests
+-- KEYS  progress  the request's progress
+-- ARGV  id
+-- ARGV  by        who stops it
+-- ARGV  keepMs    how long its progress is then kept
 --
 -- Returns `[request: string, changed: string, doneAt: string, stoppedBy: string] | null`: null if the request is unknown.
-local deadRequests, progress = KEYS[1], KEYS[2]
-local id, by, keepMs = ARGV[1], ARGV[2], ARGV[3]
 --- @include time
 
 local request, changed, doneAt, stoppedBy =

@@ -3,16 +3,14 @@
 -- the process needs at least, grants none. Of the tokens that are then left, grants those that would be used soon, but at most half, so
 -- that other processes get some, too. Once the bucket would be full again, Redis deletes it.
 --
--- KEYS[1]  bucket  the API key's tokens
--- ARGV[1]  max     the rate's number of tokens
--- ARGV[2]  per     its period, in ms
--- ARGV[3]  needed  how many tokens the process needs now
--- ARGV[4]  least   how many it needs at least
--- ARGV[5]  ahead   how many it would use soon
+-- KEYS  bucket  the API key's tokens
+-- ARGV  max     the rate's number of tokens
+-- ARGV  per     its period, in ms
+-- ARGV  needed  how many tokens the process needs now
+-- ARGV  least   how many it needs at least
+-- ARGV  ahead   how many it would use soon
 --
 -- Returns `[granted: number, left: string]`: the tokens that were granted, and how many are left in the bucket, including a fraction.
-local bucket = KEYS[1]
-local max, per, needed, least, ahead = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 --- @include time
 --- @include token-bucket
 

@@ -2,14 +2,12 @@
 -- Adds what running attempts have reported to the stream of their queue's events. If an attempt has lost its lock, its events are dropped.
 -- A call that is sent again changes nothing. Runs even if Redis is full: the stream has a bound, and its oldest events make room.
 --
--- KEYS[1]  eventBatch  the number of this process's last call
--- ARGV[1]  base        the prefix of the queue's keys
--- ARGV[2]  number      the number of this call
--- ARGV[3]  tasks       a JSON array with an array for each task: its id, the token of its lock, and its events, whose first line is how
---                      many events the stream keeps, or ''
--- ARGV[4]  maxLogs     how many log lines of a task become events at most, over all of its attempts
-local eventBatch = KEYS[1]
-local base, number, tasks, maxLogs = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
+-- KEYS  eventBatch
+-- ARGV  base
+-- ARGV  number   the number of this call
+-- ARGV  tasks    a JSON array with an array for each task: its id, the token of its lock, and its events, whose first line is how many
+--                events the stream keeps, or ''
+-- ARGV  maxLogs  how many log lines of a task become events at most, over all of its attempts
 --- @include lock
 -- How long the number is remembered. A reply that was lost is noticed much sooner.
 local REMEMBERED_MS = 60000

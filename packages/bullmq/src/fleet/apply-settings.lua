@@ -3,15 +3,11 @@
 -- have the same effect as BullMQ's own. A change that may let tasks start adds the marker, because workers that got no task before are
 -- waiting for the marker.
 --
--- KEYS[1]  settings
--- KEYS[2]  meta
--- KEYS[3]  limiter
--- ARGV[1]  base       the prefix of the queue's keys
--- ARGV[2]  sequence   the command's sequence number
--- ARGV[3]  mark       what `limiter` contains while a handler throttles the queue
--- ARGV...  the names and values of the settings, where '' removes a setting
-local settings, meta, limiter = KEYS[1], KEYS[2], KEYS[3]
-local base, sequence, mark = ARGV[1], ARGV[2], ARGV[3]
+-- KEYS  settings, meta, limiter
+-- ARGV  base
+-- ARGV  sequence  the command's sequence number
+-- ARGV  mark      what `limiter` contains while a handler throttles the queue
+-- ARGV[4...]  the names and values of the settings, where '' removes a setting
 --- @include pausing
 --- @include gates
 --- @include derive-limits

@@ -1,18 +1,15 @@
 #!lua flags=no-writes
 -- Reads one fleet command, or one page of the newest commands.
 --
--- KEYS[1]  commands    all commands, in their order
--- KEYS[2]  heartbeats  the workers by their last heartbeat
--- ARGV[1]  base        the prefix of the fleet's keys
--- ARGV[2]  id          the command, or '' for a page
--- ARGV[3]  before      the position before which the page begins ('+inf' at first)
--- ARGV[4]  limit       how many commands the page has
+-- KEYS  commands, heartbeats
+-- ARGV  base
+-- ARGV  id      the command, or '' for a page
+-- ARGV  before  the position before which the page begins ('+inf' at first)
+-- ARGV  limit   how many commands the page has
 --
 -- Returns `[now: string, last: string, ...commands: Array<[id: string, fields: string[], seen: string[]]>]`: the time in ms since 1970,
 -- the position of the last command ('' if there was none), and for each command its id, its fields with their values, and each
 -- worker whose response is pending with its last heartbeat ('0' if the worker was forgotten).
-local commands, heartbeats = KEYS[1], KEYS[2]
-local base, id, before, limit = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 --- @include time
 
 local ids = { id, '' }

@@ -1,27 +1,20 @@
 #!lua flags=allow-oom
 -- Stores a fleet command, and adds it to the inboxes of the workers that it concerns. Also removes up to 200 old commands.
 --
--- KEYS[1]  command          the command
--- KEYS[2]  commands         all commands, in their order
--- KEYS[3]  unapplied        the commands whose queue settings may not have been applied
--- KEYS[4]  logLevel         the log level of all processes
--- ARGV[1]  base             the prefix of the fleet's keys
--- ARGV[2]  id               the command's id
--- ARGV[3]  spec             what it says, as JSON
--- ARGV[4]  by               who sent it
--- ARGV[5]  changesSettings  '1' if it changes the settings of a queue
--- ARGV[6]  keepMs           how long commands are kept
--- ARGV[7]  keepAtMost       how many commands are kept
--- ARGV[8]  level            the log level that it sets for all processes, 'configured' to end such a setting, or ''
--- ARGV[9]  levelMs          how long that level lasts
--- ARGV[10] cancels          '1' if it also cancels the waiting tasks of the queue
--- ARGV...                   the workers that it concerns
+-- KEYS  command, commands, unapplied, logLevel
+-- ARGV  base, id
+-- ARGV  spec             what it says, as JSON
+-- ARGV  by               who sent it
+-- ARGV  changesSettings  '1' if it changes the settings of a queue
+-- ARGV  keepMs           how long commands are kept
+-- ARGV  keepAtMost       how many commands are kept
+-- ARGV  level            the log level that it sets for all processes, 'configured' to end such a setting, or ''
+-- ARGV  levelMs          how long that level lasts
+-- ARGV  cancels          '1' if it also cancels the waiting tasks of the queue
+-- ARGV[11...]  the workers that it concerns
 --
 -- Returns `[sequence: string, at: string] | null`: the command's position in the order of all commands and its time in ms since 1970,
 -- or null if the id was used with another spec.
-local command, commands, unapplied, logLevel = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
-local base, id, spec, by, changesSettings = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
-local keepMs, keepAtMost, level, levelMs, cancels = ARGV[6], ARGV[7], ARGV[8], ARGV[9], ARGV[10]
 --- @include time
 
 local stored = redis.call('HMGET', command, 'spec', 'sequence', 'at')

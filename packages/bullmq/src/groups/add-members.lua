@@ -2,26 +2,18 @@
 -- Adds members to a group. They are stored in the group's outbox, from which they are enqueued. Takes time in proportion to the number
 -- of members in the request.
 --
--- KEYS[1]  meta      the fields of the group
--- KEYS[2]  members   how each member has ended
--- KEYS[3]  queues    the position of each member's queue
--- KEYS[4]  requests  the requests that have added members, by key
--- KEYS[5]  outbox    what has to be delivered
--- ARGV[1]  id             the group
--- ARGV[2]  channel        where the end of a group is published
--- ARGV[3]  queuesChannel  where a group is published that has members in a further queue
--- ARGV[4]  key            the request's key
--- ARGV[5]  digest         the request's digest
--- ARGV[6]  seal           '1' to seal the group
--- ARGV[7]  maxMembers
--- ARGV[8]  maxQueues
--- ARGV...  for each member, its queue and its template
+-- KEYS  meta, members, queues, requests, outbox
+-- ARGV  id
+-- ARGV  channel        where the end of a group is published
+-- ARGV  queuesChannel  where a group is published that has members in a further queue
+-- ARGV  key            the request's key
+-- ARGV  digest         the request's digest
+-- ARGV  seal           '1' to seal the group
+-- ARGV  maxMembers, maxQueues
+-- ARGV[9...]  for each member, its queue and its template
 --
 -- Returns `number | 'missing' | 'reused' | 'sealed' | 'ended' | 'full' | 'busy' | 'queues'`: the number of the first member, or why the
 -- group refuses the members. Nothing is written in that case.
-local meta, members, queues, requests, outbox = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
-local id, channel, queuesChannel, key, digest = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
-local seal, maxMembers, maxQueues = ARGV[6], ARGV[7], ARGV[8]
 local FIRST = 9
 -- How many entries, and how many bytes of them, may wait in a group's outbox before further members are refused.
 local MAX_ENTRIES, MAX_BYTES = 10000, 33554432

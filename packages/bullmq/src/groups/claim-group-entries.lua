@@ -4,23 +4,18 @@
 -- If the group is cancelled, its members that no process has claimed are not enqueued: they end as cancelled in this script, and what
 -- follows them in the outbox is claimed instead. An entry that a process has claimed may already be enqueued, so it is returned.
 --
--- KEYS[1]  meta      the fields of the group
--- KEYS[2]  members   how each member has ended
--- KEYS[3]  queues    the position of each member's queue
--- KEYS[4]  requests  the requests that have added members, by key
--- KEYS[5]  outbox    what has to be delivered
--- ARGV[1]  id       the group
--- ARGV[2]  channel  where the end of a group is published
--- ARGV[3]  limit    the maximum number of entries
--- ARGV[4]  idleMs   after how long a claim counts as left, or '' to claim only fresh entries
--- ARGV[5]  cursor   the cursor of the previous page, or '0-0'
+-- KEYS  meta, members, queues, requests, outbox
+-- ARGV  id
+-- ARGV  channel  where the end of a group is published
+-- ARGV  limit    the maximum number of entries
+-- ARGV  idleMs   after how long a claim counts as left, or '' to claim only fresh entries
+-- ARGV  cursor   the cursor of the previous page, or '0-0'
 --
 -- Returns `[fresh: number, cursor: string, entries: Array<[id: string, text: string]>, result: GroupResult | '']`: how many of the
 -- entries no process had claimed before, where to look next ('0-0' if there are no more), the entries, and the result of the group if
 -- this call has ended it.
 --- @type GroupResult from @bullpen/contract
-local meta, members, queues, requests, outbox = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
-local id, channel, limit, idleMs, cursor = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
+
 -- The consumer group of each outbox, and its only consumer. A claim is told apart by its age, not by its process.
 local GROUP, CONSUMER = 'forwarders', 'forwarder'
 -- How many pages of a cancelled group's members one call ends at most. They take about 10 µs each.

@@ -2,11 +2,8 @@
 -- Deletes delivered entries of a group's outbox, and the empty outbox itself. An entry that was deleted before is skipped, so a script
 -- that is sent again does no harm.
 --
--- KEYS[1]  meta    the fields of the group
--- KEYS[2]  outbox  its outbox
--- ARGV...  the ids of the entries
-local meta, outbox = KEYS[1], KEYS[2]
-
+-- KEYS  meta, outbox
+-- ARGV[1...]  the ids of the entries
 for _, entry in ipairs(ARGV) do
   local stored = redis.call('XRANGE', outbox, entry, entry)[1]
   redis.call('XACK', outbox, 'forwarders', entry)

@@ -2,20 +2,14 @@
 -- Records the ends of a group's members. Only the first end of each member counts, so that the script can be repeated. If the group
 -- cancels its members on an error, the first error cancels the group in the same step. Takes constant time for each member.
 --
--- KEYS[1]  meta      the fields of the group
--- KEYS[2]  members   how each member has ended
--- KEYS[3]  queues    the position of each member's queue
--- KEYS[4]  requests  the requests that have added members, by key
--- KEYS[5]  outbox    what has to be delivered
--- ARGV[1]  id       the group
--- ARGV[2]  channel  where the end of a group is published
--- ARGV...  for each member, its number and the letter of its end
+-- KEYS  meta, members, queues, requests, outbox
+-- ARGV  id
+-- ARGV  channel  where the end of a group is published
+-- ARGV[3...]  for each member, its number and the letter of its end
 --
 -- Returns `[owed: number, result: GroupResult | ''] | null`: how much follows from changes of the group and has not been delivered yet,
 -- and the result if this call has ended the group. Null if there is no such group.
 --- @type GroupResult from @bullpen/contract
-local meta, members, queues, requests, outbox = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
-local id, channel = ARGV[1], ARGV[2]
 --- @include group
 
 local state, count, on_error = unpack(redis.call('HMGET', meta, 'state', 'count', 'onError'))

@@ -1,17 +1,12 @@
 #!lua flags=no-writes
 -- Reads how some members of a group have ended, and to which queues they belong, all as of the same moment.
 --
--- KEYS[1]  meta     the fields of the group
--- KEYS[2]  members  how each member has ended
--- KEYS[3]  queues   the position of each member's queue
--- ARGV[1]  from     the first member
--- ARGV[2]  limit    how many members to read at most
+-- KEYS  meta, members, queues
+-- ARGV  from   the first member
+-- ARGV  limit  how many members to read at most
 --
 -- Returns `[fields: string[], ends: number[], queues: number[]]`: the fields of the group, none if there is no such group, and for each
 -- member the code of its end (0 if it has not ended) and the position of its queue.
-local meta, members, queues = KEYS[1], KEYS[2], KEYS[3]
-local from, limit = ARGV[1], ARGV[2]
-
 local ends, positions = {}, {}
 local last = math.min(tonumber(redis.call('HGET', meta, 'count') or 0), from + limit) - 1
 for member = from, last do

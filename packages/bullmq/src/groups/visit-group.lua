@@ -2,20 +2,14 @@
 -- Looks whether a group needs anything from the leader. Cancels the group if its total timeout has passed. Ends it if it was cancelled
 -- too long ago; its remaining members then count as removed.
 --
--- KEYS[1]  meta      the fields of the group
--- KEYS[2]  members   how each member has ended
--- KEYS[3]  queues    the position of each member's queue
--- KEYS[4]  requests  the requests that have added members, by key
--- KEYS[5]  outbox    what has to be delivered
--- ARGV[1]  id           the group
--- ARGV[2]  channel      where the end of a group is published
--- ARGV[3]  forcedEndMs  how long after its cancellation a group ends at the latest
+-- KEYS  meta, members, queues, requests, outbox
+-- ARGV  id
+-- ARGV  channel      where the end of a group is published
+-- ARGV  forcedEndMs  how long after its cancellation a group ends at the latest
 --
 -- Returns `[state: GroupPhase, timeoutAt: string, entries: number, result: GroupResult | ''] | null`: when the total timeout passes (ms
 -- since 1970), how many entries the outbox has, and the result if this call has ended the group. Null if there is no such group.
 --- @type GroupPhase, GroupResult from @bullpen/contract
-local meta, members, queues, requests, outbox = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
-local id, channel, forcedEndMs = ARGV[1], ARGV[2], ARGV[3]
 --- @include group
 
 local state, timeout, cancelled, count, ended =

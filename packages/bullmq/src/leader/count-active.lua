@@ -2,15 +2,11 @@
 -- Counts again how many tasks of each concurrency key are active, and what the active tasks hold of each limiter, in case another tool or a
 -- lost task has made the counts wrong. Takes about 1 µs for each active task.
 --
--- KEYS[1]  leader
--- KEYS[2]  totals
--- ARGV[1]  fencing  the leader's fencing number
--- ARGV[2]  base     the prefix of the queue's keys
+-- KEYS  leader, totals
+-- ARGV  fencing, base
 --
 -- Returns `number`: how many counts and blocked lanes were wrong, which the script adds to `drift` in the queue's totals. If there is a
 -- newer leader, the script writes nothing and returns 0.
-local leader, totals = KEYS[1], KEYS[2]
-local fencing, base = ARGV[1], ARGV[2]
 --- @include time
 --- @include fence
 --- @include active-count

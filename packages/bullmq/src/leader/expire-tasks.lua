@@ -1,17 +1,12 @@
 #!lua flags=allow-oom
 -- Ends waiting tasks whose queue timeout has passed.
 --
--- KEYS[1]  expiries  the index of queue timeouts
--- KEYS[2]  wait      the waiting list
--- KEYS[3]  leader    the highest fencing number of the queue's leaders
--- KEYS[4]  endReply  the caller's last reply
--- ARGV[1]  base      the prefix of the queue's keys
--- ARGV[2]  now       the current time, in ms since 1970
--- ARGV[3]  limit     how many tasks to examine
--- ARGV[4]  reason    why the tasks end, as `endOf` returns it (codec.ts)
--- ARGV[5]  record    the attempt record, as `endOf` returns it
--- ARGV[6]  fencing   the leader's fencing number
--- ARGV[7]  request   the id of this request
+-- KEYS  expiries, wait, leader, endReply
+-- ARGV  base, now
+-- ARGV  limit   how many tasks to examine
+-- ARGV  reason  why the tasks end, as `endOf` returns it (codec.ts)
+-- ARGV  record  the attempt record, as `endOf` returns it
+-- ARGV  fencing, request
 --
 -- Returns `[hasMore: 0 | 1, ...expired: string[]] | null`: whether more tasks may be due, and the id and the name of each task that the
 -- script has ended; or null if there is a newer leader. If the script ended tasks, a second call with the same request returns the same
@@ -20,8 +15,6 @@
 -- The script only removes a task from the index if the task was fetched or has ended. The worker that fetches a task checks its queue
 -- timeout itself. If that worker releases the task without starting it, the task returns to the index, at the time that this script stores
 -- in the field `expiresAt` (store/lua/includes/end/task-return.lua).
-local expiries, wait, leader, endReply = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
-local base, now, limit, reason, record, fencing, request = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6], ARGV[7]
 --- @include fence
 --- @include stored-reply
 --- @include leave-place

@@ -1,17 +1,13 @@
 #!lua flags=allow-oom
 -- Adds queues to a namespace's registry. Runs even if Redis is full, because a worker that starts will end tasks.
 --
--- KEYS[1]  schema         the namespace's schema version
--- KEYS[2]  registry       the namespace's queues, with the retention of each
--- ARGV[1]  schemaVersion  the caller's schema version
--- ARGV[2]  replaces       '1' to replace stored retentions, '' to store only missing ones
--- ARGV...                 for each queue, its name and its retention as JSON ('' if the caller does not consume the queue)
+-- KEYS  schema, registry
+-- ARGV  schemaVersion  the caller's schema version
+-- ARGV  replaces       '1' to replace stored retentions, '' to store only missing ones
+-- ARGV[3...]  for each queue, its name and its retention as JSON ('' if the caller does not consume the queue)
 --
 -- Returns `0 | 1`: whether the namespace has the caller's schema version. If not, nothing is written, because the namespace has to be
 -- checked again.
-local schema, registry = KEYS[1], KEYS[2]
-local schemaVersion, replaces = ARGV[1], ARGV[2]
-
 if redis.call('GET', schema) ~= schemaVersion then
   return 0
 end

@@ -2,16 +2,13 @@
 -- Removes ended tasks whose retention is over. Every eighth end of an attempt also removes old tasks with the same status (ENDS_PER_REMOVAL
 -- in store/moves.ts), so this script only has to remove tasks while few attempts end, and tasks that ended without an attempt.
 --
--- KEYS[1]  leader     the highest fencing number of the queue's leaders
--- ARGV[1]  fencing    the leader's fencing number
--- ARGV[2]  now        the current time, in ms since 1970
--- ARGV[3]  retention  the queue's retention as JSON
--- ARGV[4]  base       the prefix of the queue's keys
--- ARGV[5]  limit      how many tasks to remove at most
+-- KEYS  leader
+-- ARGV  fencing, now
+-- ARGV  retention  the queue's retention as JSON
+-- ARGV  base
+-- ARGV  limit      how many tasks to remove at most
 --
 -- Returns `number`: how many tasks were removed, which is 0 if there is a newer leader.
-local leader = KEYS[1]
-local fencing, now, retention, base, limit = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 --- @include fence
 --- @include remove-ended
 

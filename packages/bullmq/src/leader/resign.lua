@@ -1,12 +1,9 @@
 #!lua flags=allow-oom
 -- Releases the leader's lease, and announces that the namespace has no leader. Does nothing if another process holds it.
 --
--- KEYS[1]  lease    the leader's lease
--- ARGV[1]  holder   the caller
--- ARGV[2]  channel  the leader's channel
-local lease = KEYS[1]
-local holder, channel = ARGV[1], ARGV[2]
-
+-- KEYS  lease
+-- ARGV  holder   the caller
+-- ARGV  channel  the leader's channel
 if redis.call('GET', lease) ~= holder then
   return
 end

@@ -2,69 +2,22 @@
 -- Checks one queue for the leader: does the housekeeping that takes only a few commands, and returns which other work is due. O(1), except
 -- that finding a due task is O(log n).
 --
--- KEYS[1]   leader             the highest fencing number of the queue's leaders
--- KEYS[2]   meta               BullMQ's settings of the queue
--- KEYS[3]   totals             the queue's totals
--- KEYS[4]   limiter            BullMQ's counter of a rate, or the mark of a throttle
--- KEYS[5]   marker             wakes idle workers
--- KEYS[6]   wait               the waiting tasks
--- KEYS[7]   active             the active ones
--- KEYS[8]   prioritized        those that wait with a priority
--- KEYS[9]   lanes              the lanes that have tasks
--- KEYS[10]  turns              the lanes that take turns
--- KEYS[11]  turnState          how many tasks are in lanes
--- KEYS[12]  laneTimes          the lanes that wait for a time
--- KEYS[13]  keyLimits          the limits of concurrency keys
--- KEYS[14]  capacities         the capacities of limiters
--- KEYS[15]  waitingChildren    the parents of a team's own flows
--- KEYS[16]  delayed            the scheduled and retrying tasks
--- KEYS[17]  scheduled          the scheduled ones
--- KEYS[18]  retrying           the retrying ones
--- KEYS[19]  completed          the completed tasks
--- KEYS[20]  failed             the dead, cancelled and expired ones
--- KEYS[21]  dead               the dead ones
--- KEYS[22]  cancelled          the cancelled ones
--- KEYS[23]  expired            the expired ones
--- KEYS[24]  expiries           the tasks by when their queue timeout passes
--- KEYS[25]  scheduleTimes      the schedules by when they are due
--- KEYS[26]  schedules          the schedules
--- KEYS[27]  scheduleTroubles   those that could not be run
--- KEYS[28]  cancelling         the running tasks that are cancelled
--- KEYS[29]  cancelRules        the cancels by filter
--- KEYS[30]  uniqueKeys         the unique keys in use
--- KEYS[31]  newFingerprints    the kinds of errors that were not reported
--- KEYS[32]  deadRequests       the requests to change dead tasks
--- KEYS[33]  apiKeyTasks        the number of unfinished tasks by API key
--- KEYS[34]  taskEvents         the stream of the tasks' events
--- KEYS[35]  outbox             what has to be delivered
--- KEYS[36]  settings           the queue's settings
--- KEYS[37]  stalledCheck       the mark of the check for lost jobs of a Worker that was not attached
--- KEYS[38]  unattached         what is known of such Workers
--- ARGV[1]   fencing            the leader's fencing number
--- ARGV[2]   now                the current time, in ms since 1970
--- ARGV[3]   base               the prefix of the queue's keys
--- ARGV[4]   retention          the queue's retention as JSON, or '' if no consumer has registered one
--- ARGV[5]   eventsSince        the time before which events are dropped, in ms since 1970, or '' if no consumer has registered one
--- ARGV[6]   compareEveryMs     how often the index is compared with the tasks, entry by entry
--- ARGV[7]   countEveryMs       how often the active tasks of limits are counted
--- ARGV[8]   scheduleHorizonMs  how early a schedule is due
--- ARGV[9]   throttleMark       the placeholder rate of a throttle
--- ARGV[10]  outboxMark         what `meta` has in `paused` while a full outbox closes the queue
+-- KEYS  leader, meta, totals, limiter, marker, wait, active, prioritized, lanes, turns, turnState, laneTimes, keyLimits, capacities
+-- KEYS  waitingChildren, delayed, scheduled, retrying, completed, failed, dead, cancelled, expired, expiries, scheduleTimes, schedules
+-- KEYS  scheduleTroubles, cancelling, cancelRules, uniqueKeys, newFingerprints, deadRequests, apiKeyTasks, taskEvents, outbox, settings
+-- KEYS  stalledCheck, unattached
+-- ARGV  fencing, now, base
+-- ARGV  retention          the queue's retention as JSON, or '' if no consumer has registered one
+-- ARGV  eventsSince        the time before which events are dropped, in ms since 1970, or '' if no consumer has registered one
+-- ARGV  compareEveryMs     how often the index is compared with the tasks, entry by entry
+-- ARGV  countEveryMs       how often the active tasks of limits are counted
+-- ARGV  scheduleHorizonMs  how early a schedule is due
+-- ARGV  throttleMark       the placeholder rate of a throttle
+-- ARGV  outboxMark         what `meta` has in `paused` while a full outbox closes the queue
 --
 -- Returns `[fencing: number, duties: Duty[]]`: the highest fencing number of any leader that has worked on the queue, and what the queue
 -- needs. If that number is above the caller's, nothing was written.
 --- @type Duty from ./survey.ts
-local leader, meta, totals, limiter, marker = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
-local wait, active, prioritized, lanes, turns, turnState = KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10], KEYS[11]
-local laneTimes, keyLimits, capacities, waitingChildren = KEYS[12], KEYS[13], KEYS[14], KEYS[15]
-local delayed, scheduled, retrying, completed, failed = KEYS[16], KEYS[17], KEYS[18], KEYS[19], KEYS[20]
-local dead, cancelled, expired, expiries, scheduleTimes = KEYS[21], KEYS[22], KEYS[23], KEYS[24], KEYS[25]
-local schedules, scheduleTroubles, cancelling, cancelRules = KEYS[26], KEYS[27], KEYS[28], KEYS[29]
-local uniqueKeys, newFingerprints, deadRequests, apiKeyTasks = KEYS[30], KEYS[31], KEYS[32], KEYS[33]
-local taskEvents, outbox, settings, stalledCheck, unattached = KEYS[34], KEYS[35], KEYS[36], KEYS[37], KEYS[38]
-local fencing, now, base, retention, eventsSince = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
-local compareEveryMs, countEveryMs, scheduleHorizonMs = ARGV[6], ARGV[7], ARGV[8]
-local throttleMark, outboxMark = ARGV[9], ARGV[10]
 --- @include fence
 --- @include queue-chores
 --- @include forget-turns

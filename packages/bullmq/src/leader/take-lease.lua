@@ -1,23 +1,18 @@
 #!lua flags=allow-oom
 -- Acquires or renews the lease of a namespace's leader.
 --
--- KEYS[1]  lease          the leader's lease
--- KEYS[2]  fencing        the number of the newest leader
--- KEYS[3]  schema         the namespace's schema version
--- ARGV[1]  holder         the caller
--- ARGV[2]  leaseMs        how long the lease lasts
--- ARGV[3]  schemaVersion  the caller's schema version; one that is older than the namespace's never leads
--- ARGV[4]  above          the highest fencing number that the caller has seen
--- ARGV[5]  channel        the leader's channel, on which every renewal sends a beat ('.'), so that subscribers need no pings
+-- KEYS  lease, fencing, schema
+-- ARGV  holder         the caller
+-- ARGV  leaseMs        how long the lease lasts
+-- ARGV  schemaVersion  the caller's schema version; one that is older than the namespace's never leads
+-- ARGV  above          the highest fencing number that the caller has seen
+-- ARGV  channel        the leader's channel, on which every renewal sends a beat ('.'), so that subscribers need no pings
 --
 -- Returns `[fencing: number, leftMs: number, newest: number]`: the caller's fencing number (0 if it does not lead), the time that the
 -- lease still lasts, and the fencing number of the newest leader.
 --
 -- The number grows with each new leader. If a failover has lost the newest numbers, the lease's holder gets a number above those that
 -- the queues have stored.
-local lease, fencing, schema = KEYS[1], KEYS[2], KEYS[3]
-local holder, leaseMs, schemaVersion, above, channel = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
-
 local newest = tonumber(redis.call('GET', schema) or '0')
 local number = tonumber(redis.call('GET', fencing) or '0')
 if newest > tonumber(schemaVersion) then

@@ -2,14 +2,12 @@
 -- Renews the locks of running tasks, and removes the marks of the checks for lost tasks (../store/lua/recover.lua), as BullMQ's own
 -- extendLocks does. The caller limits how many locks one script renews.
 --
--- KEYS[1]  any      any key of the queue, by which a Redis Cluster finds the queue
--- ARGV[1]  base     the prefix of the queue's keys
--- ARGV[2]  lockMs   the duration of a lock, in ms
--- ARGV...           the id and the token of each lock
+-- KEYS  any     any key of the queue, by which a Redis Cluster finds the queue
+-- ARGV  base
+-- ARGV  lockMs  the duration of a lock, in ms
+-- ARGV[3...]  the id and the token of each lock
 --
 -- Returns `number[]`: the positions, counted from 1, of the locks that this process no longer holds.
-local any = KEYS[1]
-local base, lockMs = ARGV[1], ARGV[2]
 --- @include lock
 --- @include unmark
 

@@ -1,12 +1,11 @@
 #!lua flags=allow-oom
 -- Deletes the keys and entries that have no owner.
 --
--- KEYS[1]  first  the key of the first subject
--- ARGV...         the subjects, as `encodeSubject` encodes them
+-- KEYS  first  the key of the first subject
+-- ARGV[1...]  the subjects, as `encodeSubject` encodes them
 --
 -- Returns `SubjectState[]`: the state of each subject before the script, which has deleted those whose state is `no_owner`.
 --- @type SubjectState from ./subject.ts
-local first = KEYS[1]
 --- @include subject-state
 
 return states_of(function(key, kind, entry, with)

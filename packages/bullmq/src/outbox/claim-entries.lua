@@ -2,16 +2,13 @@
 -- Claims entries of an outbox, so that one process at a time delivers each of them. An old claim counts as left, whichever process made it,
 -- so an outbox has one consumer group with one consumer. O(entries).
 --
--- KEYS[1]  outbox  what has to be delivered
--- ARGV[1]  limit   how many fresh entries are claimed at most, and how many that were left
--- ARGV[2]  idleMs  after how long a claim counts as left, in ms, or '' to claim only fresh entries
--- ARGV[3]  cursor  that of the previous page, or '0-0'
+-- KEYS  outbox
+-- ARGV  limit   how many fresh entries are claimed at most, and how many that were left
+-- ARGV  idleMs  after how long a claim counts as left, in ms, or '' to claim only fresh entries
+-- ARGV  cursor  that of the previous page, or '0-0'
 --
 -- Returns `[fresh: number, cursor: string, entries: Array<[id: string, text: string]>]`: how many of the entries no process had claimed
 -- before, and where to look next for entries that another process has left ('0-0' if there are no more).
-local outbox = KEYS[1]
-local limit, idleMs, cursor = ARGV[1], ARGV[2], ARGV[3]
-
 if redis.call('EXISTS', outbox) == 0 then
   return { 0, '0-0', {} }
 end

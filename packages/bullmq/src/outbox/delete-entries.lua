@@ -3,23 +3,12 @@
 -- so a script that is sent again does no harm. The empty outbox itself is deleted. The queue is opened when the outbox is at most half
 -- full, so that it is not closed again at the next end.
 --
--- KEYS[1]  outbox       what has to be delivered
--- KEYS[2]  totals       the queue's totals
--- KEYS[3]  meta         BullMQ's settings of the queue
--- KEYS[4]  marker       wakes idle workers
--- KEYS[5]  wait         the waiting tasks
--- KEYS[6]  prioritized  those with a priority
--- KEYS[7]  lanes        the lanes that have tasks
--- KEYS[8]  delayed      the tasks that will be due
--- ARGV[1]  mark         what `meta` has in `paused` while a full outbox closes the queue
--- ARGV[2]  maxEntries   how many entries an open queue has at most
--- ARGV[3]  maxBytes     their most bytes
--- ARGV[4]  scoreStep    the step of the scores in `delayed`
--- ARGV...               the ids of the entries, at most 200
-local outbox, totals, meta, marker = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
-local wait, prioritized, lanes, delayed = KEYS[5], KEYS[6], KEYS[7], KEYS[8]
-local mark, maxEntries, maxBytes, scoreStep = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
-
+-- KEYS  outbox, totals, meta, marker, wait, prioritized, lanes, delayed
+-- ARGV  mark        what `meta` has in `paused` while a full outbox closes the queue
+-- ARGV  maxEntries  how many entries an open queue has at most
+-- ARGV  maxBytes    their most bytes
+-- ARGV  scoreStep   the step of the scores in `delayed`
+-- ARGV[5...]  the ids of the entries, at most 200
 local bytes = 0
 for i = 5, #ARGV do
   local entry = redis.call('XRANGE', outbox, ARGV[i], ARGV[i])[1]

@@ -1,14 +1,12 @@
 #!lua flags=no-writes
 -- Counts the active tasks of each concurrency key among some of a queue's active tasks. Takes one command for each task.
 --
--- KEYS[1]  active
--- ARGV[1]  base    the prefix of the queue's keys
--- ARGV[2]  passed  how many tasks to pass over from the right end of the list
--- ARGV[3]  scan    how many tasks to examine
+-- KEYS  active
+-- ARGV  base
+-- ARGV  passed  how many tasks to pass over from the right end of the list
+-- ARGV  scan    how many tasks to examine
 --
 -- Returns `Array<[key: string, count: number]>`
-local active = KEYS[1]
-local base, passed, scan = ARGV[1], ARGV[2], ARGV[3]
 --- @include lane
 
 local counts, found = {}, {}

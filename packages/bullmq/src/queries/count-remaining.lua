@@ -3,20 +3,10 @@
 -- clock, the entries of the outbox, and the quarantined tasks that are not due yet because no worker had a place for them. Such a task is
 -- in `postponed` with the same score as in `delayed`. If the scores differ, the task has left the delayed set since.
 --
--- KEYS[1]  wait
--- KEYS[2]  prioritized
--- KEYS[3]  lanes
--- KEYS[4]  turnState    the state of the lanes
--- KEYS[5]  active
--- KEYS[6]  delayed
--- KEYS[7]  postponed
--- KEYS[8]  outbox
--- ARGV[1]  scoreStep    the step of a delayed score (internals/status/places.ts)
+-- KEYS  wait, prioritized, lanes, turnState, active, delayed, postponed, outbox
+-- ARGV  scoreStep  the step of a delayed score (internals/status/places.ts)
 --
 -- Returns `number`
-local wait, prioritized, lanes, turnState = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
-local active, delayed, postponed, outbox = KEYS[5], KEYS[6], KEYS[7], KEYS[8]
-local scoreStep = ARGV[1]
 --- @include time
 
 local due = (millis() + 1) * tonumber(scoreStep)

@@ -3,16 +3,13 @@
 -- moment. If the queue does not limit its keys, their active tasks are not counted. Takes two commands for each key, and up to ten more if
 -- there are limits and throttles.
 --
--- KEYS[1]  lanes
--- KEYS[2]  settings
--- ARGV[1]  base  the prefix of the queue's keys
--- ARGV...  the concurrency keys
+-- KEYS  lanes, settings
+-- ARGV  base
+-- ARGV[2...]  the concurrency keys
 --
 -- Returns `[now: string, waitingKeys: number, waitingTasks: string, keys: StoredKey[]]`: the time in ms since 1970, by Redis's clock,
 -- and each of the given keys.
 --- @type StoredKey from ./concurrency-keys.ts
-local lanes, settings = KEYS[1], KEYS[2]
-local base = ARGV[1]
 --- @include time
 --- @include lane-tasks
 --- @include queue-features

@@ -3,18 +3,16 @@
 -- which they start. If the task before the page has left its lane, the page begins as in list-page.lua and sorted-set-page.lua. Takes two
 -- commands for each lane.
 --
--- KEYS[1]  lanes   the lanes in the order in which they received their first task
--- ARGV[1]  base    the prefix of the queue's keys
--- ARGV[2]  after   the number of the lane in which the page begins, '' to begin with the first one
--- ARGV[3]  last    the task after which the page begins, or ''
--- ARGV[4]  score   its score, '' if it has no priority
--- ARGV[5]  passed  otherwise, how many tasks there were from the right end of the lane's list up to and including it
--- ARGV[6]  limit   how many tasks to read
+-- KEYS  lanes
+-- ARGV  base
+-- ARGV  after   the number of the lane in which the page begins, '' to begin with the first one
+-- ARGV  last    the task after which the page begins, or ''
+-- ARGV  score   its score, '' if it has no priority
+-- ARGV  passed  otherwise, how many tasks there were from the right end of the lane's list up to and including it
+-- ARGV  limit   how many tasks to read
 --
 -- Returns `[ids: string[], lane: string, last: string, score: string, passed: string]`: that many tasks, or fewer if there are no more, and
 -- the position of the last one in the form of the arguments, with '' for each part that is missing.
-local lanes = KEYS[1]
-local base, after, last, score, passed, limit = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
 --- @include lane
 --- @include passed-in-list
 --- @include rank-in-set

@@ -6,14 +6,12 @@
 -- have been taken or returned in the meantime, the script searches the list for the given task, which takes Redis about 1 ms at a depth of
 -- 100,000 tasks. Otherwise, the task is found at its position.
 --
--- KEYS[1]  list
--- ARGV[1]  last          the task after which the page begins; '' to begin at the right end
--- ARGV[2]  passedBefore  how many tasks there were from the right end up to and including that task
--- ARGV[3]  limit         how many tasks to read
+-- KEYS  list
+-- ARGV  last          the task after which the page begins; '' to begin at the right end
+-- ARGV  passedBefore  how many tasks there were from the right end up to and including that task
+-- ARGV  limit         how many tasks to read
 --
 -- Returns `[passed: number, ids: string[]]`: how many tasks there are between the right end and the page, and the page from left to right.
-local list = KEYS[1]
-local last, passedBefore, limit = ARGV[1], ARGV[2], ARGV[3]
 --- @include passed-in-list
 
 local passed = passed_in_list(list, last, passedBefore)

@@ -1,22 +1,19 @@
 #!lua flags=no-writes
 -- Finds the concurrency keys with the longest lanes among some of a queue's lanes. Takes two commands for each lane.
 --
--- KEYS[1]  lanes      the lanes in the order in which they received their first task
--- ARGV[1]  base       the prefix of the queue's keys
--- ARGV[2]  after      the number of the lane after which to begin, '' to begin with the first one
--- ARGV[3]  scan       how many lanes to examine
--- ARGV[4]  fromCount  the number of tasks and the key of the last lane of the previous page, or ''
--- ARGV[5]  fromKey
--- ARGV[6]  lastCount  the same of the last lane that has a place on this page, or ''
--- ARGV[7]  lastKey
+-- KEYS  lanes
+-- ARGV  base
+-- ARGV  after      the number of the lane after which to begin, '' to begin with the first one
+-- ARGV  scan       how many lanes to examine
+-- ARGV  fromCount  the number of tasks and the key of the last lane of the previous page, or ''
+-- ARGV  fromKey
+-- ARGV  lastCount  the same of the last lane that has a place on this page, or ''
+-- ARGV  lastKey
 --
 -- Returns `[keys: Array<[key: string, count: number]>, last: string]`: the lanes between these two in the order of a listing, not sorted,
 -- and the number of the last lane that was examined, '' if no more lanes follow. In a listing, the longest lane comes first, and lanes of
 -- the same length are in the descending order of their keys. A key whose tasks have different needs has several lanes, so it may occur
 -- several times.
-local lanes = KEYS[1]
-local base, after, scan = ARGV[1], ARGV[2], ARGV[3]
-local fromCount, fromKey, lastCount, lastKey = ARGV[4], ARGV[5], ARGV[6], ARGV[7]
 --- @include is-after
 --- @include lane-tasks
 

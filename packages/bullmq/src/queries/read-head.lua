@@ -4,17 +4,13 @@
 -- Everything is read at the same moment. Otherwise, if workers take tasks quickly, the task would have started before its times are read,
 -- and would seem to have been ready only since then.
 --
--- KEYS[1]  meta        BullMQ's settings of the queue
--- KEYS[2]  settings    the settings of the queue
--- KEYS[3]  unattached  what is known of the Workers that were not attached
--- ARGV[1]  base        the prefix of the queue's keys
--- ARGV[2]  mark        of a throttle (internals/throttle.ts)
+-- KEYS  meta, settings, unattached
+-- ARGV  base
+-- ARGV  mark  of a throttle (internals/throttle.ts)
 --
 -- Returns `[paused: string | null, draining: 0 | 1, blocked: number, nextReadyAt: string, oldest: [] | [id: string, task: string,
 -- enqueuedAt: string, readyAt: string], oldestBlocked: [] | [id: string, readyAt: string], unattached: string | null]`: times in ms since
 -- 1970, '' if no task could start.
-local meta, settings, unattached = KEYS[1], KEYS[2], KEYS[3]
-local base, mark = ARGV[1], ARGV[2]
 --- @include time
 --- @include blocked-tasks
 --- @include oldest-tasks

@@ -3,15 +3,12 @@
 -- long lane, it is not searched for, so a task that has left such a lane since may be reported as waiting in it. Takes Redis O(log n) for a
 -- task with a priority. Otherwise, the time grows with the number of tasks that are counted.
 --
--- KEYS[1]  job
--- ARGV[1]  base  the prefix of the queue's keys
--- ARGV[2]  id    the task
--- ARGV[3]  max   how many tasks to count at most
+-- KEYS  job
+-- ARGV  base, id
+-- ARGV  max  how many tasks to count at most
 --
 -- Returns `[ahead: number, kind: 'turn' | 'concurrency' | 'rate' | 'limiter', limiter?: string, until?: string | null] | null`: null if the
 -- task is not in a lane. `limiter` is '' for a rate.
-local job = KEYS[1]
-local base, id, max = ARGV[1], ARGV[2], ARGV[3]
 --- @include lane
 --- @include ticket-of
 

@@ -3,15 +3,13 @@
 -- the given task has in the set's order, whether or not the task is still there. The page therefore contains exactly the tasks that follow,
 -- whatever has been added to or removed from the set in the meantime.
 --
--- KEYS[1]  set
--- ARGV[1]  score     with `last`, the task after which the page begins; '' for both to begin at the start
--- ARGV[2]  last
--- ARGV[3]  limit     how many tasks to read
--- ARGV[4]  descends  '1' to read the set from its highest score
+-- KEYS  set
+-- ARGV  score     with `last`, the task after which the page begins; '' for both to begin at the start
+-- ARGV  last
+-- ARGV  limit     how many tasks to read
+-- ARGV  descends  '1' to read the set from its highest score
 --
 -- Returns `Array<[id: string, score: string]>`: that many tasks, or fewer at the end of the set.
-local set = KEYS[1]
-local score, last, limit, descends = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 --- @include rank-in-set
 
 local first = last == '' and 0 or rank_in(set, score, last)

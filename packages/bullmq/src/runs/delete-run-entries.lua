@@ -2,10 +2,8 @@
 -- Deletes delivered entries of a pipeline run's outbox, and the empty outbox itself. An entry that was deleted before is skipped, so a
 -- script that is sent again does no harm.
 --
--- KEYS[1]  outbox  what has to be delivered
--- ARGV...  the ids of the entries
-local outbox = KEYS[1]
-
+-- KEYS  outbox
+-- ARGV[1...]  the ids of the entries
 for _, entry in ipairs(ARGV) do
   redis.call('XACK', outbox, 'forwarders', entry)
   redis.call('XDEL', outbox, entry)

@@ -2,34 +2,22 @@
 -- Adds the items that an attempt of a source has emitted to its run. Values whose positions were emitted before are ignored, so that the
 -- script can be sent again.
 --
--- KEYS[1]  base        the prefix of the run's keys
--- KEYS[2]  meta        the fields of the run
--- KEYS[3]  definition  its settings and templates
--- KEYS[4]  tasks       the tasks that it awaits
--- KEYS[5]  inputs      long inputs of tasks
--- KEYS[6]  early       outputs that came before their turn
--- KEYS[7]  results     what will be reduced
--- KEYS[8]  errors      the errors that are kept
--- KEYS[9]  outbox      what has to be delivered
--- ARGV[1]  id           the run
--- ARGV[2]  channels     the prefix of the channels
--- ARGV[3]  incarnation  distinguishes the run from others that have had its id
--- ARGV[4]  segment      the number of the source's segment
--- ARGV[5]  token        the attempt's fencing token
--- ARGV[6]  from         the position of the first item
--- ARGV[7]  count        how many items the values contain
--- ARGV[8]  digest       the digest after the last item
--- ARGV[9]  cursor       the cursor after the last item
--- ARGV[10]  isLast      '1' if it is the source's last
--- ARGV...  the values
+-- KEYS  base, meta, definition, tasks, inputs, early, results, errors, outbox
+-- ARGV  id
+-- ARGV  channels     the prefix of the channels
+-- ARGV  incarnation  distinguishes the run from others that have had its id
+-- ARGV  segment      the number of the source's segment
+-- ARGV  token        the attempt's fencing token
+-- ARGV  from         the position of the first item
+-- ARGV  count        how many items the values contain
+-- ARGV  digest       the digest after the last item
+-- ARGV  cursor       the cursor after the last item
+-- ARGV  isLast       '1' if it is the source's last
+-- ARGV[11...]  the values
 --
 -- Returns `RunReply<'stopped' | 'fenced' | [emitted: number, batch: number, free: number, digest: string, cursor: string]>`: `stopped` means
 -- that the source is not needed any more, and `fenced` that another attempt has replaced this one.
 --- @type RunReply from ./run-change.ts
-local base, meta, definition, tasks, inputs = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
-local early, results, errors, outbox = KEYS[6], KEYS[7], KEYS[8], KEYS[9]
-local id, channels, incarnation, segment, token = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
-local from, count, digest, cursor, isLast = ARGV[6], ARGV[7], ARGV[8], ARGV[9], ARGV[10]
 --- @include run
 
 local FIRST = 11

@@ -1,15 +1,11 @@
 #!lua flags=no-writes
 -- Reads a pipeline run.
 --
--- KEYS[1]  base        the prefix of the run's keys
--- KEYS[2]  meta        the fields of the run
--- KEYS[3]  definition  its settings and templates
+-- KEYS  base, meta, definition
 --
 -- Returns `[fields: string[], definition: string, waiting: number[]] | null`: the fields of the run's hash, its settings and templates as
 -- JSON, and how many items wait for each stage, and at last, how many outputs wait for the rest of a batch of results. Null if there is
 -- no such run.
-local base, meta, definition = KEYS[1], KEYS[2], KEYS[3]
-
 local fields = redis.call('HGETALL', meta)
 if #fields == 0 then
   return false

@@ -1,19 +1,15 @@
 #!lua flags=no-writes
 -- Reads which tasks a pipeline run awaits, a sample at a time, and the outbox of the run, as of the same moment.
 --
--- KEYS[1]  meta    the fields of the run
--- KEYS[2]  tasks   the tasks that it awaits
--- KEYS[3]  outbox  what has to be delivered
--- ARGV[1]  cursor  where the sample begins
--- ARGV[2]  count   about how many tasks it contains
--- ARGV...  the names of tasks
+-- KEYS  meta, tasks, outbox
+-- ARGV  cursor  where the sample begins
+-- ARGV  count   about how many tasks it contains
+-- ARGV[3...]  the names of tasks
 --
 -- Returns `[incarnation: string, outbox: OutboxSpanReply, awaited: string[], sample: string[], cursor: string] | null`: the names of those
 -- of the given tasks that the run still awaits, the names of the next tasks that it awaits, and where the sample after that begins ('0'
 -- after the last one). Null if there is no such run.
 --- @type OutboxSpanReply from ../outbox/outbox-span.ts
-local meta, tasks, outbox = KEYS[1], KEYS[2], KEYS[3]
-local cursor, count = ARGV[1], ARGV[2]
 --- @include outbox-span
 
 local incarnation = redis.call('HGET', meta, 'incarnation')

@@ -3,27 +3,17 @@
 -- stopped too long ago. The returned entries include those that another process has left; there may be more of them if there are 100 or
 -- more entries. A task that has ended was enqueued, although its queue may not remember it, so its entry is deleted.
 --
--- KEYS[1]  base        the prefix of the run's keys
--- KEYS[2]  meta        the fields of the run
--- KEYS[3]  definition  its settings and templates
--- KEYS[4]  tasks       the tasks that it awaits
--- KEYS[5]  inputs      long inputs of tasks
--- KEYS[6]  early       outputs that came before their turn
--- KEYS[7]  results     what will be reduced
--- KEYS[8]  errors      the errors that are kept
--- KEYS[9]  outbox      what has to be delivered
--- ARGV[1]  id           the run
--- ARGV[2]  channels     the prefix of the channels
--- ARGV[3]  forcedEndMs  how long after it was stopped a run ends at the latest
--- ARGV[4]  leftForMs    how long ago a process must have claimed an entry for it to count as left
+-- KEYS  base, meta, definition, tasks, inputs, early, results, errors, outbox
+-- ARGV  id
+-- ARGV  channels     the prefix of the channels
+-- ARGV  forcedEndMs  how long after it was stopped a run ends at the latest
+-- ARGV  leftForMs    how long ago a process must have claimed an entry for it to count as left
 --
 -- Returns `RunReply<[isCancelOver: 0 | 1, queues: string, reduceQueue: string] | null> | null`: for a run that has ended and whose outbox is
 -- empty, whether it was stopped and then ended after its tasks, so that what its cancel has stored is no longer needed, and its queues.
 -- Null if there is no such run.
 --- @type RunReply from ./run-change.ts
-local base, meta, definition, tasks, inputs = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
-local early, results, errors, outbox = KEYS[6], KEYS[7], KEYS[8], KEYS[9]
-local id, channels, forcedEndMs, leftForMs = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
+
 -- How many entries that another process has left one visit returns.
 local MAX_LEFT = 100
 --- @include run

@@ -1,15 +1,13 @@
 #!lua flags=allow-oom
 -- Notes which editions of schedules a running process declares, and forgets those that no process has declared for a while.
 --
--- KEYS[1]  editions  by the name of a schedule, the digest that was stored last; by name and digest, since when and until when processes
---                    have declared it
--- ARGV[1]  forgetMs  after how long without a process an edition is forgotten
--- ARGV[2]  keepMs    how long everything is kept if no process declares a schedule
--- ARGV...            the names and digests of the schedules of the process's catalogue
+-- KEYS  editions  by the name of a schedule, the digest that was stored last; by name and digest, since when and until when processes have
+--                 declared it
+-- ARGV  forgetMs  after how long without a process an edition is forgotten
+-- ARGV  keepMs    how long everything is kept if no process declares a schedule
+-- ARGV[3...]  the names and digests of the schedules of the process's catalogue
 --
 -- Returns `string[]`: the fields of the hash with their values. Times are in ms since 1970.
-local editions = KEYS[1]
-local forgetMs, keepMs = ARGV[1], ARGV[2]
 --- @include time
 
 local now = millis()

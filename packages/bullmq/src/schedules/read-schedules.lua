@@ -1,14 +1,11 @@
 #!lua flags=no-writes
 -- Reads a queue's schedules: all of them, or those that are due.
 --
--- KEYS[1]  schedules
--- KEYS[2]  scheduleTimes  when the leader has to look at them
--- ARGV[1]  within         '' to read all schedules; otherwise, only those that are due within this time are read, in ms
+-- KEYS  schedules, scheduleTimes
+-- ARGV  within  '' to read all schedules; otherwise, only those that are due within this time are read, in ms
 --
 -- Returns `[now: number, schedules: Array<string | null>]`: the time in ms since 1970, and for each schedule the token of its last write
 -- and, after a blank, its record as JSON.
-local schedules, scheduleTimes = KEYS[1], KEYS[2]
-local within = ARGV[1]
 --- @include time
 
 local now = millis()

@@ -6,23 +6,12 @@
 -- run, both are done. Two leaders cannot both handle the tick, because the first one changes the token that the second one expects. If
 -- Redis has lost the schedule's newest state but not the task, the script only moves the schedule.
 --
--- KEYS[1]  schedules
--- KEYS[2]  scheduleTimes  when the leader has to look at them
--- KEYS[3]  settings       the queue's
--- ARGV[1]  name
--- ARGV[2]  expected
--- ARGV[3]  token
--- ARGV[4]  record
--- ARGV[5]  wakeAt
--- ARGV[6]  notBefore
--- ARGV[7]  base           the prefix of the queue's keys
--- ARGV...  the task (new-task.lua)
+-- KEYS  schedules, scheduleTimes, settings
+-- ARGV  name, expected, token, record, wakeAt, notBefore, base
+-- ARGV[8...]  the task (new-task.lua)
 --
 -- Returns `WriteResult`
 --- @type WriteResult from @bullpen/engine/internal
-local schedules, scheduleTimes, settings = KEYS[1], KEYS[2], KEYS[3]
-local name, expected, token, record, wakeAt, notBefore = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
-local base = ARGV[7]
 --- @include schedule-write
 --- @include new-tasks
 

@@ -5232,10 +5232,8 @@ export const cancelPageScript = luaScript<
   args: ['fencing', 'base', 'progress', 'rulesText', 'place', 'from', 'before', 'limit', 'request'],
   includes: INCLUDES,
   lua: `#!lua flags=allow-oom
-local leader, active, delayed, prioritized = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
-local lanes, wait, endReply = KEYS[5], KEYS[6], KEYS[7]
-local fencing, base, progress, rulesText, place = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
-local from, before, limit, request = ARGV[6], ARGV[7], ARGV[8], ARGV[9]
+local leader, active, delayed, prioritized, lanes, wait, endReply = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7]
+local fencing, base, progress, rulesText, place, from, before, limit, request = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6], ARGV[7], ARGV[8], ARGV[9]
 --- @include fence
 --- @include stored-reply
 --- @include cancel-in-place
@@ -5281,10 +5279,8 @@ export const cancelTaskScript = luaScript<
   args: ['base', 'id', 'now', 'stoppable', 'reason', 'record', 'channel', 'by', 'request', 'repeats'],
   includes: INCLUDES,
   lua: `#!lua flags=allow-oom
-local job, completed, failed = KEYS[1], KEYS[2], KEYS[3]
-local waitingChildren, cancelling, cancelReply = KEYS[4], KEYS[5], KEYS[6]
-local base, id, now, stoppable, reason, record = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
-local channel, by, request, repeats = ARGV[7], ARGV[8], ARGV[9], ARGV[10]
+local job, completed, failed, waitingChildren, cancelling, cancelReply = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
+local base, id, now, stoppable, reason, record, channel, by, request, repeats = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6], ARGV[7], ARGV[8], ARGV[9], ARGV[10]
 --- @include stored-reply
 --- @include leave-place
 --- @include end-without-run
@@ -5352,8 +5348,7 @@ export const forgetRulesScript = luaScript<
   includes: INCLUDES,
   lua: `#!lua flags=allow-oom
 local leader, cancelRules, cancelReturned, cancelPass = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
-local fencing, pass, base, progress = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
-local rulesText, keepMs, groupKeepMs, limit = ARGV[5], ARGV[6], ARGV[7], ARGV[8]
+local fencing, pass, base, progress, rulesText, keepMs, groupKeepMs, limit = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6], ARGV[7], ARGV[8]
 --- @include time
 --- @include fence
 --- @include matching-rule
@@ -5516,8 +5511,7 @@ export const changeDeadPageScript = luaScript<
   includes: INCLUDES,
   lua: `#!lua flags=allow-oom
 local leader, deadRequests, progress, set = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
-local fencing, base, id, action, by, filterText = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
-local earliest, latest, rate, keepMs, afterCompensation = ARGV[7], ARGV[8], ARGV[9], ARGV[10], ARGV[11]
+local fencing, base, id, action, by, filterText, earliest, latest, rate, keepMs, afterCompensation = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6], ARGV[7], ARGV[8], ARGV[9], ARGV[10], ARGV[11]
 --- @include fence
 --- @include matching-dead
 --- @include rank-in-set
@@ -5652,8 +5646,7 @@ export const countMatchingDeadScript = luaScript<
   includes: INCLUDES,
   lua: `#!lua flags=no-writes
 local set = KEYS[1]
-local base, filterText, earliest, latest = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
-local score, last, scan = ARGV[5], ARGV[6], ARGV[7]
+local base, filterText, earliest, latest, score, last, scan = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6], ARGV[7]
 --- @include matching-dead
 --- @include rank-in-set
 local filter = decode_json(filterText)
@@ -5740,8 +5733,7 @@ export const retryTaskScript = luaScript<
   includes: INCLUDES,
   lua: `#!lua flags=allow-oom
 local job, dead = KEYS[1], KEYS[2]
-local base, id, request, by = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
-local data, copy, afterCompensation = ARGV[5], ARGV[6], ARGV[7]
+local base, id, request, by, data, copy, afterCompensation = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6], ARGV[7]
 --- @include decode-json
 --- @include retry-dead
 local name, stored, compensated = unpack(redis.call('HMGET', job, 'name', 'retries', 'compensated'))
@@ -5789,8 +5781,7 @@ export const searchDeadScript = luaScript<
   includes: INCLUDES,
   lua: `#!lua flags=no-writes
 local set = KEYS[1]
-local base, filterText, earliest, latest = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
-local score, last, limit, scan = ARGV[5], ARGV[6], ARGV[7], ARGV[8]
+local base, filterText, earliest, latest, score, last, limit, scan = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6], ARGV[7], ARGV[8]
 --- @include matching-dead
 --- @include rank-in-set
 local READ_AT_ONCE = 100
@@ -6213,8 +6204,7 @@ export const storeCommandScript = luaScript<
   includes: INCLUDES,
   lua: `#!lua flags=allow-oom
 local command, commands, unapplied, logLevel = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
-local base, id, spec, by, changesSettings = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
-local keepMs, keepAtMost, level, levelMs, cancels = ARGV[6], ARGV[7], ARGV[8], ARGV[9], ARGV[10]
+local base, id, spec, by, changesSettings, keepMs, keepAtMost, level, levelMs, cancels = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6], ARGV[7], ARGV[8], ARGV[9], ARGV[10]
 --- @include time
 local stored = redis.call('HMGET', command, 'spec', 'sequence', 'at')
 if stored[1] then
@@ -6277,10 +6267,8 @@ export const workerHeartbeatScript = luaScript<
   args: ['base', 'id', 'status', 'slots', 'silence', 'limit', 'servedMs'],
   includes: INCLUDES,
   lua: `#!lua flags=allow-oom
-local heartbeats, worker, inbox = KEYS[1], KEYS[2], KEYS[3]
-local unapplied, settingsRevision, logLevel, served = KEYS[4], KEYS[5], KEYS[6], KEYS[7]
-local base, id, status, slots = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
-local silence, limit, servedMs = ARGV[5], ARGV[6], ARGV[7]
+local heartbeats, worker, inbox, unapplied, settingsRevision, logLevel, served = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7]
+local base, id, status, slots, silence, limit, servedMs = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6], ARGV[7]
 --- @include forget-worker
 local now = millis()
 redis.call('HSET', worker, 'status', status, 'slots', slots)
@@ -6327,8 +6315,7 @@ export const addMembersScript = luaScript<
   includes: INCLUDES,
   lua: `#!lua
 local meta, members, queues, requests, outbox = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
-local id, channel, queuesChannel, key, digest = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
-local seal, maxMembers, maxQueues = ARGV[6], ARGV[7], ARGV[8]
+local id, channel, queuesChannel, key, digest, seal, maxMembers, maxQueues = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6], ARGV[7], ARGV[8]
 local FIRST = 9
 local MAX_ENTRIES, MAX_BYTES = 10000, 33554432
 --- @include group
@@ -6508,8 +6495,7 @@ export const createGroupScript = luaScript<
   includes: INCLUDES,
   lua: `#!lua
 local meta = KEYS[1]
-local by, onError, totalMs, keepMs = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
-local spareMs, lines, digest = ARGV[5], ARGV[6], ARGV[7]
+local by, onError, totalMs, keepMs, spareMs, lines, digest = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6], ARGV[7]
 --- @include time
 if redis.call('EXISTS', meta) == 0 then
   local now = millis()
@@ -6864,10 +6850,8 @@ export const readUnfinishedScript = luaScript<
   args: ['base', 'place', 'lane', 'passed', 'lastEvent', 'limit', 'overhead', 'mark'],
   includes: INCLUDES,
   lua: `#!lua flags=no-writes
-local active, waitingChildren, delayed, prioritized = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
-local lanes, wait, totals, apiKeyTasks, events = KEYS[5], KEYS[6], KEYS[7], KEYS[8], KEYS[9]
-local base, place, lane, passed, lastEvent = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
-local limit, overhead, mark = ARGV[6], ARGV[7], ARGV[8]
+local active, waitingChildren, delayed, prioritized, lanes, wait, totals, apiKeyTasks, events = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7], KEYS[8], KEYS[9]
+local base, place, lane, passed, lastEvent, limit, overhead, mark = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6], ARGV[7], ARGV[8]
 place, passed, limit = tonumber(place), tonumber(passed), tonumber(limit)
 local tasks, is_known = {}, {}
 local function report(id)
@@ -7041,8 +7025,7 @@ export const repairTotalsScript = luaScript<
   args: [],
   includes: INCLUDES,
   lua: `#!lua flags=allow-oom
-local totals, wait, active, prioritized, lanes = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
-local turnState, waitingChildren, delayed, completed, failed = KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10]
+local totals, wait, active, prioritized, lanes, turnState, waitingChildren, delayed, completed, failed = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10]
 --- @include time
 redis.call('HSET', totals, 'comparedAt', whole(millis()))
 local in_lanes = tonumber(redis.call('HGET', turnState, 'waiting')) or 0
@@ -7260,8 +7243,7 @@ export const registerTaskScript = luaScript<
   includes: INCLUDES,
   lua: `#!lua flags=allow-oom
 local job, totals = KEYS[1], KEYS[2]
-local token, fencingToken, letter, identity, template = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
-local nextLetter, maxLines, maxBytes, mark = ARGV[6], ARGV[7], ARGV[8], ARGV[9]
+local token, fencingToken, letter, identity, template, nextLetter, maxLines, maxBytes, mark = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6], ARGV[7], ARGV[8], ARGV[9]
 --- @include lock
 if not owns_lock(job, token) or redis.call('HGET', job, 'ats') ~= fencingToken then
   return 'lock_lost'
@@ -7623,17 +7605,8 @@ export const surveyQueueScript = luaScript<
   ],
   includes: INCLUDES,
   lua: `#!lua flags=allow-oom
-local leader, meta, totals, limiter, marker = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
-local wait, active, prioritized, lanes, turns, turnState = KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10], KEYS[11]
-local laneTimes, keyLimits, capacities, waitingChildren = KEYS[12], KEYS[13], KEYS[14], KEYS[15]
-local delayed, scheduled, retrying, completed, failed = KEYS[16], KEYS[17], KEYS[18], KEYS[19], KEYS[20]
-local dead, cancelled, expired, expiries, scheduleTimes = KEYS[21], KEYS[22], KEYS[23], KEYS[24], KEYS[25]
-local schedules, scheduleTroubles, cancelling, cancelRules = KEYS[26], KEYS[27], KEYS[28], KEYS[29]
-local uniqueKeys, newFingerprints, deadRequests, apiKeyTasks = KEYS[30], KEYS[31], KEYS[32], KEYS[33]
-local taskEvents, outbox, settings, stalledCheck, unattached = KEYS[34], KEYS[35], KEYS[36], KEYS[37], KEYS[38]
-local fencing, now, base, retention, eventsSince = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
-local compareEveryMs, countEveryMs, scheduleHorizonMs = ARGV[6], ARGV[7], ARGV[8]
-local throttleMark, outboxMark = ARGV[9], ARGV[10]
+local leader, meta, totals, limiter, marker, wait, active, prioritized, lanes, turns, turnState, laneTimes, keyLimits, capacities, waitingChildren, delayed, scheduled, retrying, completed, failed, dead, cancelled, expired, expiries, scheduleTimes, schedules, scheduleTroubles, cancelling, cancelRules, uniqueKeys, newFingerprints, deadRequests, apiKeyTasks, taskEvents, outbox, settings, stalledCheck, unattached = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10], KEYS[11], KEYS[12], KEYS[13], KEYS[14], KEYS[15], KEYS[16], KEYS[17], KEYS[18], KEYS[19], KEYS[20], KEYS[21], KEYS[22], KEYS[23], KEYS[24], KEYS[25], KEYS[26], KEYS[27], KEYS[28], KEYS[29], KEYS[30], KEYS[31], KEYS[32], KEYS[33], KEYS[34], KEYS[35], KEYS[36], KEYS[37], KEYS[38]
+local fencing, now, base, retention, eventsSince, compareEveryMs, countEveryMs, scheduleHorizonMs, throttleMark, outboxMark = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6], ARGV[7], ARGV[8], ARGV[9], ARGV[10]
 --- @include fence
 --- @include queue-chores
 --- @include forget-turns
@@ -7886,8 +7859,7 @@ export const deleteEntriesScript = luaScript<
   args: ['mark', 'maxEntries', 'maxBytes', 'scoreStep'],
   includes: INCLUDES,
   lua: `#!lua flags=allow-oom
-local outbox, totals, meta, marker = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
-local wait, prioritized, lanes, delayed = KEYS[5], KEYS[6], KEYS[7], KEYS[8]
+local outbox, totals, meta, marker, wait, prioritized, lanes, delayed = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7], KEYS[8]
 local mark, maxEntries, maxBytes, scoreStep = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 local bytes = 0
 for i = 5, #ARGV do
@@ -7966,8 +7938,7 @@ export const countRemainingScript = luaScript<
   args: ['scoreStep'],
   includes: INCLUDES,
   lua: `#!lua flags=no-writes
-local wait, prioritized, lanes, turnState = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
-local active, delayed, postponed, outbox = KEYS[5], KEYS[6], KEYS[7], KEYS[8]
+local wait, prioritized, lanes, turnState, active, delayed, postponed, outbox = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7], KEYS[8]
 local scoreStep = ARGV[1]
 --- @include time
 local due = (millis() + 1) * tonumber(scoreStep)
@@ -8148,8 +8119,7 @@ export const rankLanesScript = luaScript<
   includes: INCLUDES,
   lua: `#!lua flags=no-writes
 local lanes = KEYS[1]
-local base, after, scan = ARGV[1], ARGV[2], ARGV[3]
-local fromCount, fromKey, lastCount, lastKey = ARGV[4], ARGV[5], ARGV[6], ARGV[7]
+local base, after, scan, fromCount, fromKey, lastCount, lastKey = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6], ARGV[7]
 --- @include is-after
 --- @include lane-tasks
 local function precedes(count, key, other, other_key)
@@ -8318,8 +8288,7 @@ export const readWaitScript = luaScript<
   args: ['id', 'max'],
   includes: INCLUDES,
   lua: `#!lua flags=no-writes
-local meta, settings, wait, prioritized = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
-local active, postponed, limiter = KEYS[5], KEYS[6], KEYS[7]
+local meta, settings, wait, prioritized, active, postponed, limiter = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7]
 local id, max = ARGV[1], ARGV[2]
 --- @include time
 local length, rank = redis.call('LLEN', wait), redis.call('ZRANK', prioritized, id)
@@ -8441,10 +8410,8 @@ export const emitItemsScript = luaScript<
   args: ['id', 'channels', 'incarnation', 'segment', 'token', 'from', 'count', 'digest', 'cursor', 'isLast'],
   includes: INCLUDES,
   lua: `#!lua
-local base, meta, definition, tasks, inputs = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
-local early, results, errors, outbox = KEYS[6], KEYS[7], KEYS[8], KEYS[9]
-local id, channels, incarnation, segment, token = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
-local from, count, digest, cursor, isLast = ARGV[6], ARGV[7], ARGV[8], ARGV[9], ARGV[10]
+local base, meta, definition, tasks, inputs, early, results, errors, outbox = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7], KEYS[8], KEYS[9]
+local id, channels, incarnation, segment, token, from, count, digest, cursor, isLast = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6], ARGV[7], ARGV[8], ARGV[9], ARGV[10]
 --- @include run
 local FIRST = 11
 if run.state ~= 'running' or run.incarnation ~= incarnation then
@@ -8495,8 +8462,7 @@ export const endRunTasksScript = luaScript<
   args: ['id', 'channels', 'incarnation'],
   includes: INCLUDES,
   lua: `#!lua flags=allow-oom
-local base, meta, definition, tasks, inputs = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
-local early, results, errors, outbox = KEYS[6], KEYS[7], KEYS[8], KEYS[9]
+local base, meta, definition, tasks, inputs, early, results, errors, outbox = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7], KEYS[8], KEYS[9]
 local id, channels, incarnation = ARGV[1], ARGV[2], ARGV[3]
 --- @include run
 if run.incarnation ~= incarnation then
@@ -8630,8 +8596,7 @@ export const startRunScript = luaScript<
   args: ['id', 'channels', 'settings', 'totalMs', 'spareMs'],
   includes: INCLUDES,
   lua: `#!lua
-local base, meta, definition, tasks, inputs = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
-local early, results, errors, outbox = KEYS[6], KEYS[7], KEYS[8], KEYS[9]
+local base, meta, definition, tasks, inputs, early, results, errors, outbox = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7], KEYS[8], KEYS[9]
 local id, channels, settings, totalMs, spareMs = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 --- @include run
 local now = millis()
@@ -8672,8 +8637,7 @@ export const stopRunScript = luaScript<
   args: ['id', 'channels', 'by'],
   includes: INCLUDES,
   lua: `#!lua flags=allow-oom
-local base, meta, definition, tasks, inputs = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
-local early, results, errors, outbox = KEYS[6], KEYS[7], KEYS[8], KEYS[9]
+local base, meta, definition, tasks, inputs, early, results, errors, outbox = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7], KEYS[8], KEYS[9]
 local id, channels, by = ARGV[1], ARGV[2], ARGV[3]
 --- @include run
 if not run.state then
@@ -8700,8 +8664,7 @@ export const visitRunScript = luaScript<
   args: ['id', 'channels', 'forcedEndMs', 'leftForMs'],
   includes: INCLUDES,
   lua: `#!lua flags=allow-oom
-local base, meta, definition, tasks, inputs = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
-local early, results, errors, outbox = KEYS[6], KEYS[7], KEYS[8], KEYS[9]
+local base, meta, definition, tasks, inputs, early, results, errors, outbox = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7], KEYS[8], KEYS[9]
 local id, channels, forcedEndMs, leftForMs = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 local MAX_LEFT = 100
 --- @include run
@@ -8845,8 +8808,7 @@ export const runScheduleScript = luaScript<
   includes: INCLUDES,
   lua: `#!lua
 local schedules, scheduleTimes, settings = KEYS[1], KEYS[2], KEYS[3]
-local name, expected, token, record, wakeAt, notBefore = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
-local base = ARGV[7]
+local name, expected, token, record, wakeAt, notBefore, base = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6], ARGV[7]
 --- @include schedule-write
 --- @include new-tasks
 local refused = refusal()
@@ -8963,8 +8925,7 @@ export const addSchedulerScript = luaScript<
   includes: INCLUDES,
   lua: `#!lua
 local schedulers = KEYS[1]
-local base, scheduler, time, settings = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
-local data, template, options = ARGV[5], ARGV[6], ARGV[7]
+local base, scheduler, time, settings, data, template, options = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6], ARGV[7]
 --- @include time
 --- @include job-removal
 --- @include leave-place
@@ -9333,8 +9294,7 @@ export const endAndStartScript = luaScript<
   includes: INCLUDES,
   lua: `#!lua flags=allow-oom
 local any = KEYS[1]
-local base, time, count, length = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
-local lockMs, worker, ownMax, ownPerMs, candidates = ARGV[5], ARGV[6], ARGV[7], ARGV[8], ARGV[9]
+local base, time, count, length, lockMs, worker, ownMax, ownPerMs, candidates = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6], ARGV[7], ARGV[8], ARGV[9]
 --- @include given-time
 --- @include lock
 local reads_clock, is_repeat = time == '', #ARGV > tonumber(length)
@@ -9437,8 +9397,7 @@ export const isLegacyScript = luaScript<
   args: ['base', 'backoffType'],
   includes: INCLUDES,
   lua: `#!lua flags=no-writes
-local switches, cancelFeeds, wait, active = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
-local prioritized, delayed, completed, failed = KEYS[5], KEYS[6], KEYS[7], KEYS[8]
+local switches, cancelFeeds, wait, active, prioritized, delayed, completed, failed = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7], KEYS[8]
 local base, backoffType = ARGV[1], ARGV[2]
 if redis.call('EXISTS', switches, cancelFeeds) > 0 then
   return 1

@@ -2,16 +2,12 @@
 -- Corrects the stored sums of a queue's unfinished tasks, and counts one repair. If anything was repaired since the sums were read, changes
 -- nothing, because the same correction may have been made. O(1) for each API key.
 --
--- KEYS[1]  totals       the queue's totals
--- KEYS[2]  apiKeyTasks  the number of unfinished tasks by API key
--- ARGV[1]  drift        the number of repairs when the sums were read
--- ARGV[2]  bytes        what to add to the sum of the bytes
--- ARGV...               for each API key whose count is wrong, its name and what to add to its count
+-- KEYS  totals, apiKeyTasks
+-- ARGV  drift  the number of repairs when the sums were read
+-- ARGV  bytes  what to add to the sum of the bytes
+-- ARGV[3...]  for each API key whose count is wrong, its name and what to add to its count
 --
 -- Returns `0 | 1`: whether the sums were corrected.
-local totals, apiKeyTasks = KEYS[1], KEYS[2]
-local drift, bytes = ARGV[1], ARGV[2]
-
 if tonumber(redis.call('HGET', totals, 'drift') or '0') ~= tonumber(drift) then
   return 0
 end

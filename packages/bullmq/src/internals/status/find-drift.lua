@@ -3,18 +3,15 @@
 -- one part contains it, with the same score. An entry of a part is wrong if the divided set does not have it. Examines every member that
 -- is in the place throughout the scan. Takes one command for each member and part.
 --
--- KEYS[1]  place    the sorted set to scan: the divided set or one of its parts
--- KEYS[2]  divided  the divided set
--- ARGV[1]  base     the prefix of the queue's keys
--- ARGV[2]  parts    the names of the parts, separated by blanks
--- ARGV[3]  cursor   that of ZSCAN ('0' at first)
--- ARGV[4]  count    about how many members to examine
+-- KEYS  place    the sorted set to scan: the divided set or one of its parts
+-- KEYS  divided  the divided set
+-- ARGV  base
+-- ARGV  parts    the names of the parts, separated by blanks
+-- ARGV  cursor   that of ZSCAN ('0' at first)
+-- ARGV  count    about how many members to examine
 --
 -- Returns `[next: string, ...entries: string[]]`: the next cursor ('0' after the last page), and for each entry that is wrong, the task's
 -- id, its score in the divided set, and its fields `atm` and `stacktrace`. If the divided set does not have it, these three are ''.
-local place, divided = KEYS[1], KEYS[2]
-local base, parts, cursor, count = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
-
 local page = redis.call('ZSCAN', place, cursor, 'COUNT', count)
 local found = { page[1] }
 

@@ -10,31 +10,19 @@
 --
 -- The first six keys are the places of unfinished tasks, in the order in which they are read.
 --
--- KEYS[1]  active           the active tasks
--- KEYS[2]  waitingChildren  the parents of a team's own flows
--- KEYS[3]  delayed          the scheduled and retrying tasks
--- KEYS[4]  prioritized      those that wait with a priority
--- KEYS[5]  lanes            the lanes that have tasks
--- KEYS[6]  wait             the waiting tasks
--- KEYS[7]  totals           the queue's totals
--- KEYS[8]  apiKeyTasks      the number of unfinished tasks by API key
--- KEYS[9]  events           BullMQ's event stream
--- ARGV[1]  base       the prefix of the queue's keys
--- ARGV[2]  place      the number of the place among the keys
--- ARGV[3]  lane       among the lanes, where the lane is in their order, as a limit of ZRANGEBYSCORE ('-inf' before the first)
--- ARGV[4]  passed     how many tasks of the place, or of the lane, have been read
--- ARGV[5]  lastEvent  the newest event that has been read, or '' before the first page
--- ARGV[6]  limit      how many tasks, and how many events, to read
--- ARGV[7]  overhead   what a task takes in addition to its strings, in bytes
--- ARGV[8]  mark       the first character of the field `atEnd` of a task whose follow-ups and compensations count
+-- KEYS  active, waitingChildren, delayed, prioritized, lanes, wait, totals, apiKeyTasks, events
+-- ARGV  base
+-- ARGV  place      the number of the place among the keys
+-- ARGV  lane       among the lanes, where the lane is in their order, as a limit of ZRANGEBYSCORE ('-inf' before the first)
+-- ARGV  passed     how many tasks of the place, or of the lane, have been read
+-- ARGV  lastEvent  the newest event that has been read, or '' before the first page
+-- ARGV  limit      how many tasks, and how many events, to read
+-- ARGV  overhead   what a task takes in addition to its strings, in bytes
+-- ARGV  mark       the first character of the field `atEnd` of a task whose follow-ups and compensations count
 --
 -- Returns `[place: number, lane: string, passed: number, lastEvent: string, tasks: Array<string | number>, bytes?: string, drift?: string,
 -- ofApiKeys?: string[]] | null`: the position; for each task its id, its bytes (-1 if it has ended or does not exist) and its API key's name
 -- or ''; on the last page, the stored sums and the number of repairs so far. Null if the stream has lost events since the previous page.
-local active, waitingChildren, delayed, prioritized = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
-local lanes, wait, totals, apiKeyTasks, events = KEYS[5], KEYS[6], KEYS[7], KEYS[8], KEYS[9]
-local base, place, lane, passed, lastEvent = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
-local limit, overhead, mark = ARGV[6], ARGV[7], ARGV[8]
 place, passed, limit = tonumber(place), tonumber(passed), tonumber(limit)
 
 local tasks, is_known = {}, {}

@@ -3,17 +3,14 @@
 -- since it was found: either the script that moved the task has indexed it, or the next pass repairs it. An entry that another process
 -- has already repaired is not counted again.
 --
--- KEYS[1]  divided  the divided set
--- KEYS[2]  totals   the queue's totals
--- ARGV[1]  base     the prefix of the queue's keys
--- ARGV[2]  parts    the names of the set's parts, separated by blanks
--- ARGV...           for each entry, the task's id, its score in the divided set when the entry was found ('' if it was not in the set), and
---                   the part that it belongs to ('' for none)
+-- KEYS  divided  the divided set
+-- KEYS  totals
+-- ARGV  base
+-- ARGV  parts    the names of the set's parts, separated by blanks
+-- ARGV[3...]  for each entry, the task's id, its score in the divided set when the entry was found ('' if it was not in the set), and the
+--             part that it belongs to ('' for none)
 --
 -- Returns `number`: how many entries were repaired.
-local divided, totals = KEYS[1], KEYS[2]
-local base, parts = ARGV[1], ARGV[2]
-
 local repaired = 0
 for i = 3, #ARGV, 3 do
   local id, score, part = ARGV[i], ARGV[i + 1], ARGV[i + 2]

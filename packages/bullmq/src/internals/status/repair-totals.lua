@@ -4,20 +4,9 @@
 -- Tasks that are in a structure without being counted are added to `accepted`. Totals never decrease. O(1), because the number of tasks in
 -- each status is the size of a structure.
 --
--- KEYS[1]   totals           the queue's totals
--- KEYS[2]   wait             the waiting tasks
--- KEYS[3]   active           the active ones
--- KEYS[4]   prioritized      those that wait with a priority
--- KEYS[5]   lanes            the lanes that have tasks
--- KEYS[6]   turnState        how many tasks are in lanes
--- KEYS[7]   waitingChildren  the parents of a team's own flows
--- KEYS[8]   delayed          the scheduled and retrying tasks
--- KEYS[9]   completed        the completed tasks
--- KEYS[10]  failed           the dead, cancelled and expired ones
+-- KEYS  totals, wait, active, prioritized, lanes, turnState, waitingChildren, delayed, completed, failed
 --
 -- Returns `number`: by how many tasks a total was corrected, which is also added to `drift`.
-local totals, wait, active, prioritized, lanes = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
-local turnState, waitingChildren, delayed, completed, failed = KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10]
 --- @include time
 
 redis.call('HSET', totals, 'comparedAt', whole(millis()))

@@ -1,15 +1,13 @@
 #!lua flags=allow-oom
 -- Stores the limits that the catalogue of a worker contains: those of concurrency keys, and the capacities of limiters.
 --
--- KEYS[1]  settings
--- ARGV[1]  base        the prefix of the queue's keys
--- ARGV[2]  keyLimits   the limits of keys as JSON (key-limits.ts)
--- ARGV[3]  capacities  the capacities of limiters as JSON
--- ARGV[4]  replaces    '1' to replace stored limits, '' to store only missing ones
+-- KEYS  settings
+-- ARGV  base
+-- ARGV  keyLimits   the limits of keys as JSON (key-limits.ts)
+-- ARGV  capacities  the capacities of limiters as JSON
+-- ARGV  replaces    '1' to replace stored limits, '' to store only missing ones
 --
 -- If a catalogue no longer contains limits, an empty object is stored, so that an older worker does not store its own limits again.
-local settings = KEYS[1]
-local base, keyLimits, capacities, replaces = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 --- @include derive-limits
 
 local function define(name, defined)

@@ -1,13 +1,11 @@
 #!lua flags=allow-oom
 -- Throttles the concurrency key of a task, or extends its current throttle. O(log n).
 --
--- KEYS[1]  job       the task
--- ARGV[1]  base      the prefix of the queue's keys
--- ARGV[2]  duration  in ms
+-- KEYS  job
+-- ARGV  base
+-- ARGV  duration  in ms
 --
 -- Returns `0 | 1`: 0 if the task has no concurrency key in a fair queue, and nothing was written.
-local job = KEYS[1]
-local base, duration = ARGV[1], ARGV[2]
 --- @include lane
 --- @include time
 

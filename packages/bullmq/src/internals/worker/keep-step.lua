@@ -3,15 +3,13 @@
 -- effect has already happened. Checking the lock's token is not enough, because a plain BullMQ Worker may use the same token for the next
 -- attempt.
 --
--- KEYS[1]  job           the task
--- ARGV[1]  token         the lock's token
--- ARGV[2]  fencingToken  that of the attempt
--- ARGV[3]  field         the step's field in the job's hash
--- ARGV[4]  result        as JSON
+-- KEYS  job
+-- ARGV  token         the lock's token
+-- ARGV  fencingToken  that of the attempt
+-- ARGV  field         the step's field in the job's hash
+-- ARGV  result        as JSON
 --
 -- Returns `string | null`: the step's stored result, or null if nothing was written because the task now has another owner.
-local job = KEYS[1]
-local token, fencingToken, field, result = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 --- @include lock
 
 if not owns_lock(job, token) or redis.call('HGET', job, 'ats') ~= fencingToken then

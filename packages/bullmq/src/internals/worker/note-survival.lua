@@ -3,10 +3,8 @@
 -- than a lock lasts. The loss then counts neither as a death of a process nor towards the number of losses that a task may have, whether or
 -- not the leader has already recovered the task. The script may be sent again.
 --
--- KEYS[1]  job           the task
--- ARGV[1]  fencingToken  the fencing token of the attempt
-local job = KEYS[1]
-local fencingToken = ARGV[1]
+-- KEYS  job
+-- ARGV  fencingToken  the fencing token of the attempt
 --- @include losses
 
 if redis.call('HGET', job, 'diedIn') == fencingToken then

@@ -1,13 +1,10 @@
 #!lua flags=no-writes
 -- Reads the results of a task's finished steps.
 --
--- KEYS[1]  job     the task
--- ARGV[1]  prefix  that of the steps' fields in the job's hash
+-- KEYS  job
+-- ARGV  prefix  that of the steps' fields in the job's hash
 --
 -- Returns `string[]`: the name and the result of each step, in turns.
-local job = KEYS[1]
-local prefix = ARGV[1]
-
 local found = {}
 for _, field in ipairs(redis.call('HKEYS', job)) do
   if string.sub(field, 1, #prefix) == prefix then

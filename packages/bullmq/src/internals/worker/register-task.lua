@@ -3,23 +3,19 @@
 -- A registration replaces an earlier one with the same letter and identity, in its place, so the script may be sent again. Runs even if
 -- Redis is full, because running tasks must be able to end.
 --
--- KEYS[1]  job           the running task
--- KEYS[2]  totals        the queue's totals
--- ARGV[1]  token         the lock's token
--- ARGV[2]  fencingToken  that of the attempt
--- ARGV[3]  letter        the first letter of the registration's line, or '' for a compensation, whose lines have a field of their own
--- ARGV[4]  identity      the registration's
--- ARGV[5]  template      the registered task
--- ARGV[6]  nextLetter   of the lines of a compensation for those that run after it, which do not count towards the limits
--- ARGV[7]  maxLines     the most compensations, and the most follow-ups
--- ARGV[8]  maxBytes     their most bytes
--- ARGV[9]  mark          the first character of the field `atEnd` of a task with registrations
+-- KEYS  job, totals
+-- ARGV  token         the lock's token
+-- ARGV  fencingToken  that of the attempt
+-- ARGV  letter        the first letter of the registration's line, or '' for a compensation, whose lines have a field of their own
+-- ARGV  identity      the registration's
+-- ARGV  template      the registered task
+-- ARGV  nextLetter    of the lines of a compensation for those that run after it, which do not count towards the limits
+-- ARGV  maxLines      the most compensations, and the most follow-ups
+-- ARGV  maxBytes      their most bytes
+-- ARGV  mark          the first character of the field `atEnd` of a task with registrations
 --
 -- Returns `Registration`
 --- @type Registration from @bullpen/engine/internal
-local job, totals = KEYS[1], KEYS[2]
-local token, fencingToken, letter, identity, template = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
-local nextLetter, maxLines, maxBytes, mark = ARGV[6], ARGV[7], ARGV[8], ARGV[9]
 --- @include lock
 
 if not owns_lock(job, token) or redis.call('HGET', job, 'ats') ~= fencingToken then

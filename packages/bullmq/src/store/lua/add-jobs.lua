@@ -1,13 +1,11 @@
 #!lua
 -- Adds several jobs of a team's own Queue, or the jobs of a FlowProducer, each to its queue. A parent comes before its children.
 --
--- KEYS[1]  any     any key of the first job's queue, by which a Redis Cluster finds the queue
--- ARGV[1]  isFlow  '1' if parents wait for all of these jobs. Otherwise, each job is added as if it were alone
--- ARGV...  the jobs (includes/bullmq/own-adds.lua)
+-- KEYS  any     any key of the first job's queue, by which a Redis Cluster finds the queue
+-- ARGV  isFlow  '1' if parents wait for all of these jobs. Otherwise, each job is added as if it were alone
+-- ARGV[2...]  the jobs (includes/bullmq/own-adds.lua)
 --
 -- Returns `(string | number)[]`: for each job its id, or BullMQ's code if it is refused (includes/bullmq/own-adds.lua).
-local any = KEYS[1]
-local isFlow = ARGV[1]
 --- @include own-adds
 
 local replies, job, at = {}, nil, 2

@@ -2,20 +2,17 @@
 -- Adds a job scheduler with its next job, or changes one, in place of BullMQ's `addJobScheduler`. The next job of a changed scheduler
 -- replaces the one that is waiting.
 --
--- KEYS[1]  schedulers  BullMQ's set `repeat` (includes/bullmq/scheduler.lua)
--- ARGV[1]  base        the prefix of the queue's keys
--- ARGV[2]  scheduler   the scheduler's id
--- ARGV[3]  time        for when the next job is planned, in ms since 1970, or '' for a scheduler with an interval
--- ARGV[4]  settings    when the scheduler adds jobs, and their name, as JSON
--- ARGV[5]  data        the data of its jobs, as JSON
--- ARGV[6]  template    the options of its jobs, as JSON
--- ARGV[7]  options     those of the next job
+-- KEYS  schedulers  BullMQ's set `repeat` (includes/bullmq/scheduler.lua)
+-- ARGV  base
+-- ARGV  scheduler   the scheduler's id
+-- ARGV  time        for when the next job is planned, in ms since 1970, or '' for a scheduler with an interval
+-- ARGV  settings    when the scheduler adds jobs, and their name, as JSON
+-- ARGV  data        the data of its jobs, as JSON
+-- ARGV  template    the options of its jobs, as JSON
+-- ARGV  options     those of the next job
 --
 -- Returns `[id: string, delayMs: number] | number`: the next job, or BullMQ's code if another job has its id: -10, or -11 if a
 -- scheduler with an interval finds no free time. By then, nothing was written.
-local schedulers = KEYS[1]
-local base, scheduler, time, settings = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
-local data, template, options = ARGV[5], ARGV[6], ARGV[7]
 --- @include time
 --- @include job-removal
 --- @include leave-place

@@ -2,14 +2,10 @@
 -- Changes the data of a job, in place of BullMQ's `updateData`. A task that has not ended is charged for what the data takes
 -- (includes/task/task-charge.lua).
 --
--- KEYS[1]  job     the job
--- KEYS[2]  totals  the queue's totals
--- ARGV[1]  data    the new data as JSON
+-- KEYS  job, totals
+-- ARGV  data  the new data as JSON
 --
 -- Returns `number`: 0, or BullMQ's code -1 if the job does not exist.
-local job, totals = KEYS[1], KEYS[2]
-local data = ARGV[1]
-
 if redis.call('EXISTS', job) == 0 then
   return -1
 end

@@ -1,14 +1,11 @@
 #!lua flags=allow-oom
 -- Changes when a delayed task is due, in place of BullMQ's `changeDelay`.
 --
--- KEYS[1]  job    the task
--- ARGV[1]  base   the prefix of the queue's keys
--- ARGV[2]  id     the task's id
--- ARGV[3]  delay  how long the task waits from now on, in ms
+-- KEYS  job
+-- ARGV  base, id
+-- ARGV  delay  how long the task waits from now on, in ms
 --
 -- Returns `number`: 0, or BullMQ's code: -1 if the task does not exist, and -3 if it is not delayed.
-local job = KEYS[1]
-local base, id, delay = ARGV[1], ARGV[2], ARGV[3]
 --- @include place-again
 --- @include note-moved
 

@@ -3,15 +3,12 @@
 -- of that priority or, with `lifo`, before them. The priority of a delayed task applies when it is due, and that of a running one when it
 -- returns.
 --
--- KEYS[1]  job       the task
--- ARGV[1]  base      the prefix of the queue's keys
--- ARGV[2]  id        the task's id
--- ARGV[3]  priority  0 for none
--- ARGV[4]  lifo      '1' or ''
+-- KEYS  job
+-- ARGV  base, id
+-- ARGV  priority  0 for none
+-- ARGV  lifo      '1' or ''
 --
 -- Returns `number`: 0, or BullMQ's code -1 if the task does not exist.
-local job = KEYS[1]
-local base, id, priority, lifo = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 --- @include place-again
 --- @include leave-place
 --- @include note-moved

@@ -2,15 +2,13 @@
 -- Removes old jobs of one state, in place of BullMQ's `cleanJobsInSet`: the oldest ones of a list, or those of a set with the lowest
 -- scores. The states `wait` and `prioritized` include the tasks in lanes.
 --
--- KEYS[1]  place   BullMQ's list or set of that state
--- ARGV[1]  base    the prefix of the queue's keys
--- ARGV[2]  state   its name
--- ARGV[3]  before  up to which time the jobs are removed, in ms since 1970: that of their end, last start or enqueue
--- ARGV[4]  limit   how many jobs are removed at most, or 0 for all
+-- KEYS  place   BullMQ's list or set of that state
+-- ARGV  base
+-- ARGV  state   its name
+-- ARGV  before  up to which time the jobs are removed, in ms since 1970: that of their end, last start or enqueue
+-- ARGV  limit   how many jobs are removed at most, or 0 for all
 --
 -- Returns `string[]`: the ids of the removed jobs.
-local place = KEYS[1]
-local base, state, before, limit = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 --- @include job-removal
 
 -- The first of these fields that a job has is its time. That of a job that has ended is its score.

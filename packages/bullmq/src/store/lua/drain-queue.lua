@@ -1,11 +1,9 @@
 #!lua flags=allow-oom
 -- Removes all waiting jobs, in place of BullMQ's `drain`, except for the next ones of job schedulers. O(n).
 --
--- KEYS[1]  wait
--- ARGV[1]  base     the prefix of the queue's keys
--- ARGV[2]  delayed  '1' to also remove the delayed jobs
-local wait = KEYS[1]
-local base, delayed = ARGV[1], ARGV[2]
+-- KEYS  wait
+-- ARGV  base
+-- ARGV  delayed  '1' to also remove the delayed jobs
 --- @include job-removal
 --- @include forget-turns
 

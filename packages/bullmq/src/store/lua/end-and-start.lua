@@ -1,18 +1,18 @@
 #!lua flags=allow-oom
 -- Ends attempts of the tasks of one queue, and starts tasks: what one Worker asks for at about the same time.
 --
--- KEYS[1]  any         any key of the queue, by which a Redis Cluster finds the queue
--- ARGV[1]  base        the prefix of the queue's keys
--- ARGV[2]  time        the time by the clock that all of the queue's processes share, in ms since 1970, or '' to read Redis's clock
--- ARGV[3]  count       how many moves follow
--- ARGV[4]  length      how many arguments the call has; if it may have been sent before, it has one more
--- ARGV[5]  lockMs      how long the locks of the tasks that start last, in ms
--- ARGV[6]  worker      the name of the Worker or ''
--- ARGV[7]  ownMax      the rate limit of the Worker's own option: how many tasks may start
--- ARGV[8]  ownPerMs    per how many ms they may start. Both are '' if there is no such limit
--- ARGV[9]  candidates  the only tasks that may start: their ids, each after a blank, or '' for all tasks
--- ARGV...  the moves. Each of them is the token of a lock ('0' for no lock), '1' if a task may start with this token and otherwise '', the
---          id of the task whose attempt ends or '' if none does, and, if one does, the end (includes/end/attempt-end.lua)
+-- KEYS  any         any key of the queue, by which a Redis Cluster finds the queue
+-- ARGV  base
+-- ARGV  time        the time by the clock that all of the queue's processes share, in ms since 1970, or '' to read Redis's clock
+-- ARGV  count       how many moves follow
+-- ARGV  length      how many arguments the call has; if it may have been sent before, it has one more
+-- ARGV  lockMs      how long the locks of the tasks that start last, in ms
+-- ARGV  worker      the name of the Worker or ''
+-- ARGV  ownMax      the rate limit of the Worker's own option: how many tasks may start
+-- ARGV  ownPerMs    per how many ms they may start. Both are '' if there is no such limit
+-- ARGV  candidates  the only tasks that may start: their ids, each after a blank, or '' for all tasks
+-- ARGV[10...]  the moves. Each of them is the token of a lock ('0' for no lock), '1' if a task may start with this token and otherwise '',
+--              the id of the task whose attempt ends or '' if none does, and, if one does, the end (includes/end/attempt-end.lua)
 --
 -- Returns `MoveReply[]`, for each move:
 --
@@ -27,9 +27,6 @@
 --
 -- The moves are made one after the other, as if each of them had been sent alone. A move that fails does not keep the others from theirs.
 --- @type MoveReply from ../move-batch.ts
-local any = KEYS[1]
-local base, time, count, length = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
-local lockMs, worker, ownMax, ownPerMs, candidates = ARGV[5], ARGV[6], ARGV[7], ARGV[8], ARGV[9]
 --- @include given-time
 --- @include lock
 local reads_clock, is_repeat = time == '', #ARGV > tonumber(length)

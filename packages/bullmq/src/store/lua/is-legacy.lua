@@ -2,22 +2,13 @@
 -- Detects whether Bullpen 0.1.0 wrote a queue. That version stored no schema version, so its data is recognised by keys that only it
 -- wrote, or by one of its jobs at either end of a place. Examines at most twelve jobs.
 --
--- KEYS[1]  switches     a key that only 0.1.0 wrote
--- KEYS[2]  cancelFeeds  another one
--- KEYS[3]  wait
--- KEYS[4]  active
--- KEYS[5]  prioritized
--- KEYS[6]  delayed
--- KEYS[7]  completed
--- KEYS[8]  failed
--- ARGV[1]  base         the prefix of jobs
--- ARGV[2]  backoffType  the type of backoff in the options of Bullpen's jobs
+-- KEYS  switches     a key that only 0.1.0 wrote
+-- KEYS  cancelFeeds  another one
+-- KEYS  wait, active, prioritized, delayed, completed, failed
+-- ARGV  base         the prefix of jobs
+-- ARGV  backoffType  the type of backoff in the options of Bullpen's jobs
 --
 -- Returns `0 | 1`
-local switches, cancelFeeds, wait, active = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
-local prioritized, delayed, completed, failed = KEYS[5], KEYS[6], KEYS[7], KEYS[8]
-local base, backoffType = ARGV[1], ARGV[2]
-
 if redis.call('EXISTS', switches, cancelFeeds) > 0 then
   return 1
 end

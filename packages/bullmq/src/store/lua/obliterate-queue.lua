@@ -2,14 +2,12 @@
 -- Removes up to `count` jobs of a paused queue, wherever they are, and finally what BullMQ stores about the queue, in place of BullMQ's
 -- `obliterate`. What Bullpen stores stays, so that the totals say what has become of the tasks.
 --
--- KEYS[1]  meta
--- ARGV[1]  base   the prefix of the queue's keys
--- ARGV[2]  count  how many jobs are removed at most
--- ARGV[3]  force  '1' to also remove active jobs
+-- KEYS  meta
+-- ARGV  base
+-- ARGV  count  how many jobs are removed at most
+-- ARGV  force  '1' to also remove active jobs
 --
 -- Returns `number`: 1 if there may be more jobs, and 0 at the end; or -1 if the queue is not paused, and -2 if it has active jobs.
-local meta = KEYS[1]
-local base, count, force = ARGV[1], ARGV[2], ARGV[3]
 --- @include job-removal
 --- @include forget-turns
 

@@ -1,14 +1,12 @@
 #!lua flags=allow-oom
 -- Pauses or resumes a queue, in place of BullMQ's `pause`.
 --
--- KEYS[1]  any     any key of the queue, by which a Redis Cluster finds the queue
--- ARGV[1]  base    the prefix of the queue's keys
--- ARGV[2]  paused  '1' to pause the queue, '' to resume it
+-- KEYS  any     any key of the queue, by which a Redis Cluster finds the queue
+-- ARGV  base
+-- ARGV  paused  '1' to pause the queue, '' to resume it
 --
 -- Returns `number`: 0; or 1 if there are more jobs of older versions of BullMQ (includes/bullmq/pausing.lua) than one run moves, and
 -- the queue is still paused.
-local any = KEYS[1]
-local base, paused = ARGV[1], ARGV[2]
 --- @include pausing
 
 if paused == '1' then

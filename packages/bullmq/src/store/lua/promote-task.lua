@@ -2,13 +2,10 @@
 -- Lets a delayed task start at once, in place of BullMQ's `promote`. A task that has waited for a place in quarantine keeps its turn
 -- (includes/end/task-return.lua).
 --
--- KEYS[1]  job   the task
--- ARGV[1]  base  the prefix of the queue's keys
--- ARGV[2]  id    the task's id
+-- KEYS  job
+-- ARGV  base, id
 --
 -- Returns `number`: 0, or BullMQ's code -3 if the task is not delayed or does not exist.
-local job = KEYS[1]
-local base, id = ARGV[1], ARGV[2]
 --- @include place-again
 --- @include leave-place
 

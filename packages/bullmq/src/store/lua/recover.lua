@@ -6,14 +6,14 @@
 -- mark the active tasks. If tasks end between two runs, others move in `active`, and a run may leave some of these unmarked until the
 -- next check. A lost task whose data has been deleted leaves `active`, and returns nowhere.
 --
--- KEYS[1]  unrenewed  the marks
--- ARGV[1]  base       the prefix of the queue's keys
--- ARGV[2]  now        the time, in ms since 1970, or '' to read Redis's clock
--- ARGV[3]  maxLosses  how often a task may lose its worker
--- ARGV[4]  fencing    the leader's fencing number, or '' if a Worker checks
--- ARGV[5]  checkMs    for how long no other Worker checks; '' for the leader, and for all but the first run of a Worker's check
--- ARGV[6]  position   where the last run has stopped: the cursor of the marks, or '' if all were looked at, and how many tasks were
---                     marked. '0 0' in the first run
+-- KEYS  unrenewed
+-- ARGV  base
+-- ARGV  now        the time, in ms since 1970, or '' to read Redis's clock
+-- ARGV  maxLosses  how often a task may lose its worker
+-- ARGV  fencing    the leader's fencing number, or '' if a Worker checks
+-- ARGV  checkMs    for how long no other Worker checks; '' for the leader, and for all but the first run of a Worker's check
+-- ARGV  position   where the last run has stopped: the cursor of the marks, or '' if all were looked at, and how many tasks were marked. '0
+--                  0' in the first run
 --
 -- Returns `[position: string, expiresInMs: number | null, unattached: string[], ...recovered: string[]]`:
 --
@@ -23,8 +23,6 @@
 -- - the ids of the tasks that have returned
 --
 -- If there is a newer leader, or if another Worker has checked, nothing was written.
-local unrenewed = KEYS[1]
-local base, now, maxLosses, fencing, checkMs, position = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
 --- @include fence
 --- @include given-time
 --- @include lock

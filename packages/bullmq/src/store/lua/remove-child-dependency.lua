@@ -1,13 +1,11 @@
 #!lua flags=allow-oom
 -- Lets a parent no longer wait for a child, in place of BullMQ's `removeChildDependency`. If it was the last one, the parent starts.
 --
--- KEYS[1]  job     the child
--- ARGV[1]  parent  the key of the parent
+-- KEYS  job     the child
+-- ARGV  parent  the key of the parent
 --
 -- Returns `number`: 0; 1 if the parent does not wait for the child; or BullMQ's code if one of them does not exist: -1 for the child,
 -- and -5 for the parent.
-local job = KEYS[1]
-local parent = ARGV[1]
 --- @include remove-ended
 
 if redis.call('EXISTS', job) == 0 then

@@ -1,15 +1,12 @@
 #!lua flags=allow-oom
 -- Removes a job, wherever it is, in place of BullMQ's `removeJob`.
 --
--- KEYS[1]  job       the job
--- ARGV[1]  base      the prefix of the queue's keys
--- ARGV[2]  id        the job's id
--- ARGV[3]  children  '1' to also remove the job's children, and theirs
+-- KEYS  job
+-- ARGV  base, id
+-- ARGV  children  '1' to also remove the job's children, and theirs
 --
 -- Returns `number`: 1, also if the job does not exist; 0 if nothing was removed, because a worker has the job or one of the children for
 -- which it waits; or BullMQ's code -8 if the job is the next one of a job scheduler.
-local job = KEYS[1]
-local base, id, children = ARGV[1], ARGV[2], ARGV[3]
 --- @include job-removal
 
 if is_next_of_scheduler(id) then

@@ -3,13 +3,11 @@
 -- a hash without a job's name stays. The leader's repair counts such a job as removed, and does not count its bytes (internals/status/
 -- index-repair.ts), so it is not counted here.
 --
--- KEYS[1]  wait
--- ARGV[1]  base  the prefix of the queue's keys
--- ARGV...        the ids of the jobs
+-- KEYS  wait
+-- ARGV  base
+-- ARGV[2...]  the ids of the jobs
 --
 -- Returns `number`: how many jobs were deleted.
-local wait = KEYS[1]
-local base = ARGV[1]
 --- @include delete-job
 --- @include lane
 

@@ -1,13 +1,11 @@
 #!lua flags=allow-oom
 -- Removes a job scheduler, and its next job if that is delayed, in place of BullMQ's `removeJobScheduler`.
 --
--- KEYS[1]  schedulers  BullMQ's set `repeat`: the job schedulers, by the time of their next jobs
--- ARGV[1]  base        the prefix of the queue's keys
--- ARGV[2]  scheduler   the scheduler's id
+-- KEYS  schedulers  BullMQ's set `repeat`: the job schedulers, by the time of their next jobs
+-- ARGV  base
+-- ARGV  scheduler   the scheduler's id
 --
 -- Returns `number`: 0, or 1 if there is no such scheduler.
-local schedulers = KEYS[1]
-local base, scheduler = ARGV[1], ARGV[2]
 --- @include queue-meta
 --- @include job-removal
 

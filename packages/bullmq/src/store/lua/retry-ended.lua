@@ -1,18 +1,15 @@
 #!lua flags=allow-oom
 -- Lets a task that has ended run again, in place of BullMQ's `reprocessJob`.
 --
--- KEYS[1]  job       the task
--- ARGV[1]  base      the prefix of the queue's keys
--- ARGV[2]  id        the task's id
--- ARGV[3]  set       where the task is: `completed` or `failed`
--- ARGV[4]  lifo      '1' to start the task before the others, unless it has a priority
--- ARGV[5]  attempts  '1' to forget how many attempts the task has made
--- ARGV[6]  starts    '1' to forget how often the task has been started
+-- KEYS  job
+-- ARGV  base, id
+-- ARGV  set       where the task is: `completed` or `failed`
+-- ARGV  lifo      '1' to start the task before the others, unless it has a priority
+-- ARGV  attempts  '1' to forget how many attempts the task has made
+-- ARGV  starts    '1' to forget how often the task has been started
 --
 -- Returns `number`: 1, or BullMQ's code if nothing was done: -1 if the task does not exist, and -3 if it is not in the set. A task whose
 -- compensations were released is refused as well, because BullMQ's own retry cannot say that they are intended to stay.
-local job = KEYS[1]
-local base, id, set, lifo, attempts, starts = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
 --- @include return-ended
 
 local name, compensated, lane, priority, deaths, parent =

@@ -3,15 +3,13 @@
 -- to `wait` even if they have a priority. A task whose compensations were released is left out, because BullMQ's own retry cannot say
 -- that they are intended to stay.
 --
--- KEYS[1]  set     the jobs of that state
--- ARGV[1]  base    the prefix of the queue's keys
--- ARGV[2]  state   its name: `completed`, `failed` or `delayed`
--- ARGV[3]  count   how many jobs are moved at most
--- ARGV[4]  latest  the highest score of a job that is moved
+-- KEYS  set     the jobs of that state
+-- ARGV  base
+-- ARGV  state   its name: `completed`, `failed` or `delayed`
+-- ARGV  count   how many jobs are moved at most
+-- ARGV  latest  the highest score of a job that is moved
 --
 -- Returns `number`: 1 if that many jobs were moved, so that there may be more of them, and otherwise 0.
-local set = KEYS[1]
-local base, state, count, latest = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 --- @include return-ended
 --- @include leave-place
 

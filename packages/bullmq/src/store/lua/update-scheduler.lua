@@ -1,17 +1,15 @@
 #!lua flags=allow-oom
 -- Adds the next job of a job scheduler when its last one starts, in place of BullMQ's `updateJobScheduler`.
 --
--- KEYS[1]  schedulers  BullMQ's set `repeat` (includes/bullmq/scheduler.lua)
--- ARGV[1]  base        the prefix of the queue's keys
--- ARGV[2]  scheduler   the scheduler's id
--- ARGV[3]  time        for when the next job is planned, in ms since 1970, or '' for a scheduler with an interval
--- ARGV[4]  options     the options of the next job, as JSON
--- ARGV[5]  producer    the id of the job that starts
+-- KEYS  schedulers  BullMQ's set `repeat` (includes/bullmq/scheduler.lua)
+-- ARGV  base
+-- ARGV  scheduler   the scheduler's id
+-- ARGV  time        for when the next job is planned, in ms since 1970, or '' for a scheduler with an interval
+-- ARGV  options     the options of the next job, as JSON
+-- ARGV  producer    the id of the job that starts
 --
 -- Returns `string | null`: the id of the next job; or null if none is added, because the scheduler is gone, has another last job, or has
 -- already added the next one.
-local schedulers = KEYS[1]
-local base, scheduler, time, options, producer = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 --- @include time
 --- @include scheduler
 

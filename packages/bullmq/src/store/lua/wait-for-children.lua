@@ -1,16 +1,13 @@
 #!lua flags=allow-oom
 -- Lets an active job wait for its children, in place of BullMQ's `moveToWaitingChildren`. Meanwhile, it holds no place of its lane.
 --
--- KEYS[1]  job    the job
--- ARGV[1]  base   the prefix of the queue's keys
--- ARGV[2]  id     the job's id
--- ARGV[3]  token  the token of its lock, or '0' if it has none
--- ARGV[4]  child  the key of the child that it waits for, or '' for any
+-- KEYS  job
+-- ARGV  base, id
+-- ARGV  token  the token of its lock, or '0' if it has none
+-- ARGV  child  the key of the child that it waits for, or '' for any
 --
 -- Returns `number`: 0; 1 if that child has ended; or BullMQ's code: -1 if the job does not exist, -2 if its lock is gone, -3 if it is not
 -- active, -6 if another worker has the lock, and -9 if one of its children has failed. Unless it is 0, nothing was written.
-local job = KEYS[1]
-local base, id, token, child = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 --- @include time
 --- @include give-back
 --- @include lock
