@@ -17,7 +17,7 @@
 import { type GroupKeys, groupKeys, type QueueKeys, queueKeys, type RunKeys, runKeys } from '../keys.ts'
 import { BULLMQ_ROWS } from './rows/bullmq-rows.ts'
 import { GROUP_ROWS } from './rows/group-rows.ts'
-import { type KeyRow, PARTS, type PartName } from './rows/key-row.ts'
+import { type KeyOwner, type KeyRow, PARTS, type PartName } from './rows/key-row.ts'
 import { NAMESPACE_ROWS, type NamespaceKeys, namespaceKeys } from './rows/namespace-rows.ts'
 import { BULLPEN_ROWS } from './rows/queue-rows.ts'
 import { RUN_ROWS } from './rows/run-rows.ts'
@@ -29,6 +29,7 @@ const QUEUE_ROWS = { ...BULLMQ_ROWS, ...BULLPEN_ROWS } satisfies Record<
 
 /** A row together with the keys that it describes. */
 export interface DescribedKey<Keys> extends KeyRow<Keys> {
+  readonly owner: KeyOwner
   /** The key below the prefix of the queue or the namespace, such as `idempotency:<life>:<bucket>:<period>`. */
   readonly pattern: string
   /** Whether BullMQ or Bullpen defines the key. */
@@ -50,6 +51,7 @@ const named = (keys: object): NamedKeys => keys as NamedKeys
 function described<Keys extends { readonly base: string }>(
   rows: Readonly<Record<string, KeyRow<Keys>>>,
   keys: Keys,
+  owner: KeyOwner,
 ): readonly DescribedKey<Keys>[] {
   const below = (name: string, { parts = [] }: KeyRow<Keys>): string => {
     const key = named(keys)[name]
@@ -61,7 +63,7 @@ function described<Keys extends { readonly base: string }>(
   return patterns.map(([name, row, pattern]) => {
     const regex = regexOf(pattern)
     return {
-      ...row,
+      ...{ owner, ...row },
       pattern,
       definedBy: name in BULLMQ_ROWS ? 'BullMQ' : 'Bullpen',
       match: (text) => {
@@ -98,13 +100,17 @@ function regexesOf(patterns: readonly string[]): (pattern: string) => RegExp {
 const escaped = (text: string): string => text.replaceAll(/\W/g, '\\$&')
 
 /** The keys of a queue, below `{namespace.queue}:queue:`. */
-export const QUEUE_KEYS: readonly DescribedKey<QueueKeys>[] = described(QUEUE_ROWS, queueKeys('n', 'q'))
+export const QUEUE_KEYS: readonly DescribedKey<QueueKeys>[] = described(QUEUE_ROWS, queueKeys('n', 'q'), 'queue')
 
 /** The keys of a group, below `{namespace:group}:`. */
-export const GROUP_KEYS: readonly DescribedKey<GroupKeys>[] = described(GROUP_ROWS, groupKeys('n', 'g'))
+export const GROUP_KEYS: readonly DescribedKey<GroupKeys>[] = described(GROUP_ROWS, groupKeys('n', 'g'), 'group')
 
 /** The keys of a pipeline's run, below `{namespace:run}:`. */
-export const RUN_KEYS: readonly DescribedKey<RunKeys>[] = described(RUN_ROWS, runKeys('n', 'r'))
+export const RUN_KEYS: readonly DescribedKey<RunKeys>[] = described(RUN_ROWS, runKeys('n', 'r'), 'run')
 
 /** The keys of a namespace, below `{namespace}:`. */
-export const NAMESPACE_KEYS: readonly DescribedKey<NamespaceKeys>[] = described(NAMESPACE_ROWS, namespaceKeys('n'))
+export const NAMESPACE_KEYS: readonly DescribedKey<NamespaceKeys>[] = described(
+  NAMESPACE_ROWS,
+  namespaceKeys('n'),
+  'namespace',
+)

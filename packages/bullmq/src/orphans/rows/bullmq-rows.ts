@@ -8,7 +8,7 @@ const taskExists: NonNullable<Row['entryOwned']> = ({ job }, { name }) => [exist
 const ownedByTask: NonNullable<Row['owned']> = ({ job }, id) => [exists(job(id))]
 
 /** What all structures have in common that hold the ids of tasks. */
-const place = { owner: 'queue', ends: 'empty when it holds no task', entryOwned: taskExists } as const
+const place = { ends: 'empty when it holds no task', entryOwned: taskExists } as const
 
 /** What all keys have in common that belong to a job with children. */
 const ofParent = {
@@ -73,49 +73,42 @@ export const BULLMQ_ROWS = {
     ends: "deleted by Bullpen's check for lost tasks",
   },
 
-  events: { type: 'stream', holds: "BullMQ's events", owner: 'queue', ends: 'trimmed to about 10,000 entries' },
+  events: { type: 'stream', holds: "BullMQ's events", ends: 'trimmed to about 10,000 entries' },
   meta: {
     type: 'hash',
     holds: "the queue's pause, concurrency and rate, BullMQ's version, and until when it has all of BullMQ's events",
-    owner: 'queue',
     ends: 'kept; a fixed number of fields',
   },
   marker: {
     type: 'sorted set',
     holds: 'the markers that wake workers',
-    owner: 'queue',
     ends: 'at most two members, which workers remove',
   },
   limiter: {
     type: 'string',
     holds: "the starts in the current window of the queue's rate, or the mark of a throttle",
-    owner: 'queue',
     ends: 'expires at the end of the window',
     expires: true,
   },
   id: {
     type: 'string',
     holds: "how many jobs a team's own Queue has added; a job without an id gets this number",
-    owner: 'queue',
     ends: 'kept; a number',
   },
   pc: {
     type: 'string',
     holds: 'the counter that orders tasks of one priority',
-    owner: 'queue',
     ends: 'deleted when a worker finds no task with a priority',
   },
   stalledCheck: {
     type: 'string',
     holds: "the mark of the check for lost jobs of a Worker without Bullpen's backend",
-    owner: 'queue',
     ends: 'expires after one interval of the check',
     expires: true,
   },
   repeat: {
     type: 'sorted set',
     holds: "job schedulers of a team's own queue, by next run",
-    owner: 'queue',
     ends: 'a member is deleted with its job scheduler',
     entryOwned: ({ scheduler }, { name }) => [exists(scheduler(name))],
   },
@@ -146,25 +139,21 @@ export const BULLMQ_ROWS = {
   metricsCompleted: {
     type: 'hash',
     holds: "BullMQ's count of completed jobs, if a Worker's option `metrics` is set",
-    owner: 'queue',
     ends: 'kept; a fixed number of fields',
   },
   metricsCompletedData: {
     type: 'list',
     holds: "BullMQ's counts of completed jobs by minute",
-    owner: 'queue',
     ends: "trimmed to the Worker's `maxDataPoints`",
   },
   metricsFailed: {
     type: 'hash',
     holds: "BullMQ's count of failed jobs, if a Worker's option `metrics` is set",
-    owner: 'queue',
     ends: 'kept; a fixed number of fields',
   },
   metricsFailedData: {
     type: 'list',
     holds: "BullMQ's counts of failed jobs by minute",
-    owner: 'queue',
     ends: "trimmed to the Worker's `maxDataPoints`",
   },
 } as const satisfies Partial<Record<keyof QueueKeys, Row>>

@@ -6,7 +6,6 @@ type Row = KeyRow<GroupKeys>
 
 /** What all keys of a group have in common. */
 const ofGroup = {
-  owner: 'group',
   ends: 'expires when the group has been kept long enough after its end, and two days after its total timeout at the latest',
   expires: true,
 } as const

@@ -101,7 +101,8 @@ export interface KeyRow<Keys> {
   readonly parts?: readonly PartName[]
   /** Completes the sentence "The key holds …". */
   readonly holds: string
-  readonly owner: KeyOwner
+  /** Defaults to the queue, the namespace, the group or the run. */
+  readonly owner?: KeyOwner
   /** What deletes the key, or keeps it small. */
   readonly ends: string
   /** Whether every such key has a time to live. A key that does not always have one may still expire. */

@@ -34,7 +34,7 @@ export type NamespaceKeys = ReturnType<typeof namespaceKeys>
 type Row = KeyRow<NamespaceKeys>
 
 const LEADER_ROWS = {
-  schema: { type: 'string', holds: "the namespace's schema version", owner: 'namespace', ends: 'kept; a number' },
+  schema: { type: 'string', holds: "the namespace's schema version", ends: 'kept; a number' },
   lease: {
     type: 'string',
     holds: 'the process that leads',
@@ -42,16 +42,10 @@ const LEADER_ROWS = {
     ends: 'expires 3 s after the leader has renewed it for the last time',
     expires: true,
   },
-  fencing: {
-    type: 'string',
-    holds: 'the fencing number of the newest leader',
-    owner: 'namespace',
-    ends: 'kept; a number',
-  },
+  fencing: { type: 'string', holds: 'the fencing number of the newest leader', ends: 'kept; a number' },
   registry: {
     type: 'hash',
     holds: "the namespace's queues, with their retention",
-    owner: 'namespace',
     ends: 'kept; one field for each queue',
   },
 } as const satisfies Record<Exclude<keyof LeaderKeys, 'channel'>, Row>
@@ -60,13 +54,11 @@ const FLEET_ROWS = {
   heartbeats: {
     type: 'sorted set',
     holds: 'the workers, by last heartbeat',
-    owner: 'namespace',
     ends: 'the heartbeats of other workers remove a worker that has been silent for a minute',
   },
   served: {
     type: 'sorted set',
     holds: 'the queues, by when a worker last served them',
-    owner: 'namespace',
     ends: 'heartbeats remove a queue that no worker has served for 30 days',
   },
   worker: {
@@ -94,35 +86,22 @@ const FLEET_ROWS = {
     ends: 'expires after seven days',
     expires: true,
   },
-  commands: {
-    type: 'sorted set',
-    holds: 'the ids of all commands',
-    owner: 'namespace',
-    ends: 'the next command removes old ids',
-  },
+  commands: { type: 'sorted set', holds: 'the ids of all commands', ends: 'the next command removes old ids' },
   unapplied: {
     type: 'sorted set',
     holds: 'the commands whose queue settings may not have been applied',
-    owner: 'namespace',
     ends: 'a member is removed when its settings are applied, or with its command',
   },
-  settingsRevision: {
-    type: 'string',
-    holds: "the number of changes of the queues' settings",
-    owner: 'namespace',
-    ends: 'kept; a number',
-  },
+  settingsRevision: { type: 'string', holds: "the number of changes of the queues' settings", ends: 'kept; a number' },
   logLevel: {
     type: 'string',
     holds: 'the log level that a command has set for all processes',
-    owner: 'namespace',
     expires: true,
     ends: 'expires when the change ends, or is deleted by the level `configured`',
   },
   enqueueRates: {
     type: 'hash',
     holds: 'the enqueue rates that commands have set',
-    owner: 'namespace',
     ends: 'kept; one field for each name of an API key',
   },
 } as const satisfies Record<Exclude<keyof FleetKeys, 'base' | 'notifications' | 'responses'>, Row>
@@ -133,19 +112,16 @@ export const NAMESPACE_ROWS = {
   groups: {
     type: 'sorted set',
     holds: 'the groups at which the leader has to look, by when',
-    owner: 'namespace',
     ends: 'the leader removes a group that has ended',
   },
   runs: {
     type: 'sorted set',
     holds: 'the runs of pipelines at which the leader has to look, by when',
-    owner: 'namespace',
     ends: 'the leader removes a run that has ended',
   },
   scheduleEditions: {
     type: 'hash',
     holds: 'the definitions of schedules that running processes declare, and those that were stored',
-    owner: 'namespace',
     ends: 'expires 30 days after a process has last declared a schedule',
     expires: true,
   },

@@ -7,7 +7,7 @@ type Row = KeyRow<QueueKeys>
 const taskExists: NonNullable<Row['entryOwned']> = ({ job }, { name }) => [exists(job(name))]
 
 /** What the parts of BullMQ's divided sets have in common. */
-const part = { type: 'sorted set', owner: 'queue', entryOwned: taskExists } as const
+const part = { type: 'sorted set', entryOwned: taskExists } as const
 
 export const BULLPEN_ROWS = {
   scheduled: { ...part, holds: 'the scheduled tasks among `delayed`', ends: 'empty when it holds no task' },
@@ -16,7 +16,6 @@ export const BULLPEN_ROWS = {
     type: 'list',
     parts: ['lane'],
     holds: 'the waiting tasks with the same concurrency key and the same needs',
-    owner: 'queue',
     ends: 'empty when it holds no task',
     owned: ({ lanes }, name) => [scored(lanes, name)],
   },
@@ -24,97 +23,82 @@ export const BULLPEN_ROWS = {
     type: 'sorted set',
     parts: ['lane'],
     holds: 'those of them that have a priority',
-    owner: 'queue',
     ends: 'empty when it holds no task',
     owned: ({ lanes }, name) => [scored(lanes, name)],
   },
   lanes: {
     type: 'sorted set',
     holds: 'the lanes that have waiting tasks, in the order in which they received the first of them',
-    owner: 'queue',
     ends: 'a member is removed with its last waiting task',
     entryOwned: ({ lane, lanePriorities }, { name }) => [exists(lane(name)), exists(lanePriorities(name))],
   },
   turns: {
     type: 'sorted set',
     holds: 'the lanes, by which of them starts the next task',
-    owner: 'queue',
     ends: 'deleted when no task waits',
   },
   turnState: {
     type: 'hash',
     holds: 'how many tasks wait in lanes, and the turn of the tasks without a lane',
-    owner: 'queue',
     ends: 'deleted when no task waits',
   },
   keyLimits: {
     type: 'hash',
     holds: 'the limits of concurrency keys',
-    owner: 'queue',
     ends: 'deleted with the last limit; one field for each limit',
   },
   capacities: {
     type: 'hash',
     holds: 'the capacities of limiters',
-    owner: 'queue',
     ends: 'deleted with the last capacity; one field for each limiter',
   },
   inUse: {
     type: 'sorted set',
     holds: 'how much of each limiter the active tasks hold',
-    owner: 'queue',
     ends: 'a member is removed with the last active task that holds a share of the limiter',
   },
   needWaiters: {
     type: 'sorted set',
     parts: ['need'],
     holds: 'the lanes that wait for a limiter with the same need, in the order of their turns',
-    owner: 'queue',
     ends: 'a member is removed when its next task starts or has to wait for something else; deleted when no task waits',
     owned: ({ waitedNeeds }, need) => [scored(waitedNeeds, need)],
   },
   waitedNeeds: {
     type: 'sorted set',
     holds: 'the needs for which lanes wait',
-    owner: 'queue',
     ends: 'a member is removed with the last lane that waits',
     entryOwned: ({ needWaiters }, { name }) => [exists(needWaiters(name))],
   },
   keyPasses: {
     type: 'sorted set',
     holds: 'the turns of concurrency keys whose tasks have different needs',
-    owner: 'queue',
     ends: 'a member is removed when the others have caught up; deleted when no task waits',
   },
   breakers: {
     type: 'hash',
     holds: 'the circuit breakers of the definition, with their calls',
-    owner: 'queue',
     ends: 'a field is deleted when a worker starts whose definition does not have the breaker; one field for each service',
   },
   activeByKey: {
     type: 'sorted set',
     holds: 'how many active tasks each concurrency key has, if the queue has limits for them',
-    owner: 'queue',
     ends: 'a member is removed with the last active task of its key',
   },
   blockedLanes: {
     type: 'sorted set',
     holds: 'the lanes that may start no task at the moment',
-    owner: 'queue',
     ends: 'a member is removed when the lane may start a task again; deleted when no task waits',
   },
   laneTimes: {
     type: 'sorted set',
     holds:
       'the lanes whose concurrency keys have used up their rates or are throttled, by when they may start a task, and the services whose breakers are not closed (byte 30, and `service:smtp`), by when the next fetch looks at them again',
-    owner: 'queue',
     ends: 'a member is removed by the first fetch after its time; deleted when no task waits',
   },
   keyThrottles: {
     type: 'sorted set',
     holds: 'the concurrency keys that a handler has throttled, by when they may start a task',
-    owner: 'queue',
     ends: 'expires with the last throttle',
     expires: true,
   },
@@ -130,7 +114,6 @@ export const BULLPEN_ROWS = {
   postponed: {
     type: 'sorted set',
     holds: 'the tasks of `delayed` that wait for a place in quarantine',
-    owner: 'queue',
     ends: 'expires a minute after the last task was added',
     expires: true,
   },
@@ -140,7 +123,6 @@ export const BULLPEN_ROWS = {
   fingerprints: {
     type: 'hash',
     holds: 'the state, the code and the message of each kind of error among dead tasks',
-    owner: 'queue',
     ends: 'a field is deleted with the last dead task of its kind; at most 1,001 fields',
     entryOwned: ({ fingerprint }, { name }) => [exists(fingerprint(name))],
   },
@@ -155,13 +137,11 @@ export const BULLPEN_ROWS = {
   newFingerprints: {
     type: 'list',
     holds: 'the kinds of error that the leader has not reported yet',
-    owner: 'queue',
     ends: 'emptied by the leader; at most 1,000 elements',
   },
   deadRequests: {
     type: 'hash',
     holds: 'the unfinished requests to retry or delete dead tasks by filter',
-    owner: 'queue',
     ends: 'a field is deleted when the leader has finished the request; at most 100 fields',
     entryOwned: ({ deadProgress }, { name }) => [exists(deadProgress(name))],
   },
@@ -176,32 +156,27 @@ export const BULLPEN_ROWS = {
   deadRequestIds: {
     type: 'list',
     holds: 'the ids of the newest requests for dead tasks by filter',
-    owner: 'queue',
     ends: 'trimmed to 1,000 elements',
   },
   totals: {
     type: 'hash',
     holds:
       'how many tasks were accepted, removed, retried, recovered and repaired, and the bytes of the unfinished ones',
-    owner: 'queue',
     ends: 'kept; a fixed number of fields',
   },
   settings: {
     type: 'hash',
     holds: "the queue's drain, and the limits that commands have set",
-    owner: 'queue',
     ends: 'kept; at most a few fields for each setting and API key',
   },
   leader: {
     type: 'string',
     holds: 'the highest fencing number of a leader that has worked on the queue',
-    owner: 'queue',
     ends: 'kept; a number',
   },
   expiries: {
     type: 'sorted set',
     holds: 'tasks with a queue timeout, by time of expiry',
-    owner: 'queue',
     ends: 'the leader removes each member when it is due',
     entryOwned: ({ base, job }, { name, value }) => [exists(job(name)), later(base, Number(value))],
     entriesLeftToLeader: true,
@@ -221,42 +196,36 @@ export const BULLPEN_ROWS = {
     type: 'sorted set',
     holds:
       'the tasks that were deleted within 20 s of their enqueue, and the attempts whose ends have deleted their task',
-    owner: 'queue',
     ends: 'expires 20 s after its last member was added',
     expires: true,
   },
   replicated: {
     type: 'string',
     holds: 'nothing; an enqueue that waits for a replica writes it, so that there is a write to wait for',
-    owner: 'queue',
     ends: 'expires after a second',
     expires: true,
   },
   unrenewed: {
     type: 'set',
     holds: 'active tasks whose locks were not renewed since the last check for lost tasks',
-    owner: 'queue',
     ends: 'emptied by ends, lock renewals and the next check for lost tasks',
     entryOwned: ({ job }, { name }) => [exists(job(name))],
   },
   attachedCheck: {
     type: 'string',
     holds: "the mark of the check for lost tasks of a BullMQ Worker with Bullpen's backend",
-    owner: 'queue',
     ends: 'expires after one interval of the check',
     expires: true,
   },
   unattached: {
     type: 'string',
     holds: "what is known of the BullMQ Workers that use the queue without Bullpen's backend",
-    owner: 'queue',
     ends: 'deleted when they have gone; expires ten minutes after the leader has last seen one',
     expires: true,
   },
   lostTasks: {
     type: 'hash',
     holds: 'the tasks that Redis has lost after a process had acknowledged them',
-    owner: 'queue',
     ends: 'expires a day after its last member was added',
     expires: true,
   },
@@ -271,14 +240,12 @@ export const BULLPEN_ROWS = {
   idempotencyCounts: {
     type: 'hash',
     holds: 'how many records of idempotency keys there are, by time of expiry',
-    owner: 'queue',
     ends: 'expires with the last record that it counts',
     expires: true,
   },
   outbox: {
     type: 'stream',
     holds: 'the follow-up tasks that the ends of tasks have released and that have not been enqueued',
-    owner: 'queue',
     ends: 'an entry is deleted when its task is enqueued; at 10,000 entries or 32 MiB, workers stop fetching tasks',
   },
   cancelledGroup: {
@@ -293,20 +260,17 @@ export const BULLPEN_ROWS = {
     type: 'set',
     parts: ['quarter day', 'digest'],
     holds: 'records of the follow-up tasks that were enqueued in this queue',
-    owner: 'queue',
     ends: 'expires 24 to 30 hours after its records were stored',
     expires: true,
   },
   apiKeyTasks: {
     type: 'hash',
     holds: "the number of each API key's unfinished tasks",
-    owner: 'queue',
     ends: "a field is deleted with the key's last unfinished task",
   },
   apiKeyRates: {
     type: 'hash',
     holds: "each API key's bucket of tokens",
-    owner: 'queue',
     ends: 'kept; one field for each name of an API key',
   },
   retryBudget: {
@@ -349,7 +313,6 @@ export const BULLPEN_ROWS = {
   taskEvents: {
     type: 'stream',
     holds: 'what has happened to the tasks that have events',
-    owner: 'queue',
     ends: "trimmed to the number of events that the queue keeps; the leader trims what is older than the queue's limit",
   },
   eventBatch: {
@@ -363,7 +326,6 @@ export const BULLPEN_ROWS = {
   cancelling: {
     type: 'hash',
     holds: 'the pending cancels of running tasks',
-    owner: 'queue',
     ends: 'the leader deletes a field when its task has ended',
     entryOwned: taskExists,
     entriesLeftToLeader: true,
@@ -378,7 +340,6 @@ export const BULLPEN_ROWS = {
   cancelConsumers: {
     type: 'sorted set',
     holds: 'the consumers that have recently read the cancel rules',
-    owner: 'queue',
     ends: 'expires a minute after the last consumer has read the rules',
     expires: true,
   },

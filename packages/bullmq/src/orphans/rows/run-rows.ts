@@ -6,7 +6,6 @@ type Row = KeyRow<RunKeys>
 
 /** What most keys of a run have in common. */
 const ofRun = {
-  owner: 'run',
   ends: 'deleted when the run ends; expires two days after its total timeout at the latest',
   expires: true,
 } as const
