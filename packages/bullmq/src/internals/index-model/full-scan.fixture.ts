@@ -65,7 +65,7 @@ end
 if #in_lanes > 0 then found.structures['in lanes'] = in_lanes end
 found.kinds = redis.call('HLEN', base .. 'fingerprints')
 for _, entry in ipairs(redis.call('XRANGE', base .. 'outbox', '-', '+')) do found.outboxBytes = found.outboxBytes + #entry[2][2] end
-for _, name in ipairs({ 'accepted', 'removed', 'bytes', 'outboxBytes', 'drift' }) do
+for _, name in ipairs({ 'accepted', 'removed', 'retried', 'bytes', 'outboxBytes', 'drift' }) do
   found.totals[name] = tonumber(redis.call('HGET', base .. 'totals', name) or 0)
 end
 found.rules = redis.call('HLEN', base .. 'cancel-rules')
@@ -125,27 +125,10 @@ export async function violations(
     // A repair would correct the index of fingerprints without counting the tasks, so it is compared first.
     const wrong = wrongFingerprints(scan)
     if (wrong.length > 0 && isDeepStrictEqual(scan, await scanOf(redis, keys))) return wrong
-    const counts = await broker.counts(queue)
-    const listings = await Promise.all(TASK_STATUSES.map((status) => pagesOf(broker, queue, status)))
+    const found = [...scanViolations(scan, delayedByPlain), ...(await wrongListings(broker, queue, scan))]
     const totals = await broker.totals(queue)
     const drift = await repairIndex(redis, keys)
     if (!isDeepStrictEqual(scan, await scanOf(redis, keys)) && drift === 0) continue
-    const expected = statusesOf(scan)
-    const found = scanViolations(scan, delayedByPlain)
-    for (const status of TASK_STATUSES) {
-      const tasks = expected.get(status) ?? []
-      if (counts[status] !== tasks.length) found.push(`${counts[status]} ${status} are counted, ${tasks.length} exist`)
-      const pages = listings[TASK_STATUSES.indexOf(status)] ?? []
-      // A task that a cancel rule matches is not listed any more, and has not been ended yet.
-      if (scan.rules > 0 && (status === 'waiting' || status === 'scheduled' || status === 'retrying')) continue
-      const listed = pages.flat()
-      if (!isDeepStrictEqual(listed.toSorted(), tasks.toSorted())) {
-        found.push(`${status}: listed are ${listed.toSorted()}, there are ${tasks.toSorted()}`)
-      }
-      if (pages.slice(0, -1).some(({ length }) => length !== PAGE)) {
-        found.push(`${status} has pages of ${pages.map(({ length }) => length)}`)
-      }
-    }
     if (totals.unaccounted !== 0) found.push(`unaccounted: ${JSON.stringify(totals)}`)
     if (drift !== 0 || totals.drift !== 0) found.push(`a repair corrected ${drift}, and the leader ${totals.drift}`)
     return found
@@ -168,6 +151,29 @@ export function scanViolations(scan: Scan, delayedByPlain: ReadonlySet<string>):
 }
 
 const PAGE = 5
+
+/** Returns the counts and the listings that differ from the scan, and the pages that are not full. */
+export async function wrongListings(broker: Broker, queue: string, scan: Scan): Promise<string[]> {
+  const counts = await broker.counts(queue)
+  const expected = statusesOf(scan)
+  const found = TASK_STATUSES.map(async (status): Promise<string[]> => {
+    const tasks = expected.get(status) ?? []
+    const pages = await pagesOf(broker, queue, status)
+    const listed = pages.flat().toSorted()
+    // A task that a cancel rule matches is not listed any more, and has not been ended yet.
+    const isHidden = scan.rules > 0 && (status === 'waiting' || status === 'scheduled' || status === 'retrying')
+    return [
+      ...(counts[status] === tasks.length ? [] : [`${counts[status]} ${status} are counted, ${tasks.length} exist`]),
+      ...(isHidden || isDeepStrictEqual(listed, tasks.toSorted())
+        ? []
+        : [`${status}: listed are ${listed}, there are ${tasks.toSorted()}`]),
+      ...(isHidden || pages.slice(0, -1).every(({ length }) => length === PAGE)
+        ? []
+        : [`${status} has pages of ${pages.map(({ length }) => length)}`]),
+    ]
+  })
+  return (await Promise.all(found)).flat()
+}
 
 async function pagesOf(broker: Broker, queue: string, status: TaskStatus): Promise<string[][]> {
   const pages: string[][] = []

@@ -2,12 +2,11 @@
 import { defineCatalogue, defineTask, followUp, type TaskId } from '@bullpen/contract'
 import type { NewTask, UniqueKey } from '@bullpen/engine'
 import { planFollowUps } from '@bullpen/engine/internal'
-import { eventually } from '@bullpen/testkit'
 import { DelayedError, type Job, type JobsOptions, RateLimitError, UnrecoverableError } from 'bullmq'
 import { z } from 'zod'
 import { idsInLanes } from '../turns/lane-scan.fixture.ts'
 import { modelTask } from './model-task.fixture.ts'
-import { QUEUE, task } from './worker.fixture.ts'
+import { QUEUE } from './worker.fixture.ts'
 import type { World } from './world.fixture.ts'
 
 /** Returns false if there was nothing to do. `pick` and `n` are random numbers from 0 to 9,999. */
@@ -225,15 +224,8 @@ export const OPERATIONS: Readonly<Record<string, Operation>> = {
   'remove orphaned jobs': ({ queue }) => queue.removeOrphanedJobs(),
 }
 
-/** Operations that remove most tasks, take long or have effects that last, and are therefore rare. */
+/** Operations that remove most tasks, and are therefore rare. */
 export const RARE_OPERATIONS: Readonly<Record<string, Operation>> = {
   'empty the queue': ({ queue }, _, n) => queue.drain(n % 2 === 0),
   'obliterate the queue': ({ queue }) => queue.obliterate({ force: true }),
-  'cancel by filter': async ({ broker, redis, keys }, _, n) => {
-    const tag = n % 2 === 0 ? `t${n % 3}` : undefined
-    await broker.cancelMany({ queue: QUEUE, task: task.name, tag, before: Date.now(), reason: 'cancelled' })
-    // Rules stay while a task that they match is running, so that they would cancel everything from here on.
-    await eventually(async () => (await redis.llen(keys.active)) > 0 || (await redis.hlen(keys.cancelRules)) === 0)
-  },
-  'kill a worker process': ({ killWorker }) => killWorker(),
 }

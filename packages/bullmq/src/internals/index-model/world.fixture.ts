@@ -1,23 +1,19 @@
 // What the random operations of the index's model act on: a broker, a team's own Queue, Flow and Workers, and the jobs they hold.
-import { spawn } from 'node:child_process'
-import { once } from 'node:events'
-import { createInterface } from 'node:readline'
-import type { AttemptRecord, Log, TaskId } from '@bullpen/contract'
+import type { AttemptRecord, TaskId } from '@bullpen/contract'
 import type { AttemptResult, Retention, Verdict } from '@bullpen/engine/internal'
-import { FlowProducer, Job, type Queue, Worker } from 'bullmq'
+import { FlowProducer, Job, Worker } from 'bullmq'
 import { Redis } from 'ioredis'
-import type { BrokerOptions, BullmqBroker } from '../../broker/broker-options.ts'
+import type { BrokerOptions } from '../../broker/broker-options.ts'
 import { openPatientBroker } from '../../broker/patient-broker.fixture.ts'
 import { workersEvents } from '../../events/workers-events.ts'
-import { prefixOf, type QueueKeys, queueKeys } from '../../keys.ts'
+import { prefixOf, queueKeys } from '../../keys.ts'
 import { unlockTasks } from '../../locks/stored-lock.fixture.ts'
 import { type CommitHost, commit, deathOf, postpone, release, settleRefusedStart } from '../../processor.ts'
 import { createAttemptCounts } from '../../retry-budget/attempt-counts.ts'
+import { silent } from '../../setup.fixture.ts'
 import { backendFactory } from '../../store/backend.ts'
 import { bullpenBackend } from '../../store/bullpen-backend.ts'
 import { QUEUE } from './worker.fixture.ts'
-
-const silent: Log = { debug() {}, info() {}, warn() {}, error() {} }
 
 /** Short, so that each end removes old tasks. */
 export const RETENTION: Retention = {
@@ -46,33 +42,7 @@ type Ending = [
   more?: Partial<AttemptResult>,
 ]
 
-export interface World {
-  readonly namespace: string
-  readonly redis: Redis
-  readonly keys: QueueKeys
-  readonly broker: BullmqBroker
-  readonly queue: Queue
-  readonly flows: FlowProducer
-  /** Jobs that a plain processor has delayed. */
-  readonly delayedByPlain: Set<string>
-  /** How the commits were settled, in order: 'confirmed', or the reason of the refusal. */
-  readonly settled: readonly string[]
-  /** The jobs that the workers hold. */
-  readonly held: Held[]
-  /** Fetches a job with one of the workers, and holds it. */
-  fetch(by: 'bullpen' | 'plain' | 'plain with retention'): Promise<boolean>
-  /** Runs the processor of a job that is held, and holds the job that its end has fetched. Several may run at a time. */
-  end(pick: number, ...how: Ending): Promise<boolean>
-  /** Does the same for a job that is not held any more, because its worker has lost it. */
-  endLate(late: Held, ...how: Ending): Promise<boolean>
-  /** Forgets a job that is held, as if its worker had died, and looks for lost attempts. */
-  lose(pick: number): Promise<boolean>
-  /** Looks for lost attempts, and returns their tasks to the queue. */
-  checkForLost(): Promise<void>
-  /** Starts a worker process, and kills it while it works. */
-  killWorker(): Promise<boolean>
-  close(): Promise<void>
-}
+export type World = Awaited<ReturnType<typeof openWorld>>
 
 /** How long a task waits for a place in quarantine, in ms. */
 const POSTPONED_MS = 60_000
@@ -82,7 +52,7 @@ export async function openWorld(
   redisUrl: string,
   namespace: string,
   { retention: kept = RETENTION, ...options }: Partial<BrokerOptions> & { readonly retention?: Retention } = {},
-): Promise<World> {
+) {
   const redis = new Redis(redisUrl, { maxRetriesPerRequest: null })
   redis.on('error', () => {})
   const broker = openPatientBroker({
@@ -93,7 +63,9 @@ export async function openWorld(
   if (queue === undefined) throw new Error('the broker has no queue')
   const keys = queueKeys(namespace, QUEUE)
   const connected = { connection: redis, prefix: prefixOf(namespace, QUEUE) }
-  const backend = backendFactory({ now: Date.now, retention: kept, commands: redis })
+  const own = { now: Date.now, retention: kept, commands: redis }
+  let wanted: readonly TaskId[] = []
+  const candidates = { next: () => wanted, fetched() {}, returned() {}, noneWaits: async () => true, stop() {} }
   const flows = new FlowProducer(connected, bullpenBackend())
   /** What each job does that is run. */
   const runs = new Map<string, (job: Job) => Promise<unknown>>()
@@ -106,13 +78,16 @@ export async function openWorld(
   }
   const retention = { removeOnComplete: { count: 3 }, removeOnFail: { age: 0, count: 2 } }
   const workers = {
-    bullpen: new Worker(QUEUE, process, { ...common, name: 'model' }, backend),
+    bullpen: new Worker(QUEUE, process, { ...common, name: 'model' }, backendFactory(own)),
+    'with candidates': new Worker(QUEUE, process, { ...common, name: 'some' }, backendFactory({ ...own, candidates })),
     plain: new Worker(QUEUE, process, common, bullpenBackend()),
     'plain with retention': new Worker(QUEUE, process, { ...common, ...retention }, bullpenBackend()),
   }
   for (const worker of Object.values(workers)) worker.on('error', () => {})
   await Promise.all(Object.values(workers).map((worker) => worker.waitUntilReady()))
+  /** The jobs that the workers hold. */
   const held: Held[] = []
+  /** How the commits were settled, in order: 'confirmed', or the reason of the refusal. */
   const settled: string[] = []
   const commitHost: CommitHost = {
     settled: (_, refusal) => settled.push(refusal ?? 'confirmed'),
@@ -120,6 +95,7 @@ export async function openWorld(
     attempts: createAttemptCounts(() => performance.now()),
     events: workersEvents(),
   }
+  /** Jobs that a plain processor has delayed. */
   const delayedByPlain = new Set<string>()
   let tokens = 0
 
@@ -139,17 +115,18 @@ export async function openWorld(
 
   async function end({ job, token, worker }: Held, fetches: boolean, ...how: Ending): Promise<boolean> {
     const [verdict, plain, before, more] = how
+    const isOwn = worker === workers.bullpen || worker === workers['with candidates']
     const { id = '' } = job
     runs.set(id, async () => {
       await before?.(id)
-      if (worker !== workers.bullpen) return plain(job, token)
+      if (!isOwn) return plain(job, token)
       const decided = verdict(job)
       if (decided === 'released') return release(job, token, () => {})
       if (decided === 'postponed') return postpone(job, token, POSTPONED_MS, () => {})
       return commit({ ...resultOf(job, decided), ...more }, job, token, commitHost)
     })
     // BullMQ fails such a job without running it.
-    if (worker === workers.bullpen && job.deferredFailure !== undefined)
+    if (isOwn && job.deferredFailure !== undefined)
       settleRefusedStart(job, commitHost.events.death(job, deathOf(job)), (refusal) =>
         settled.push(refusal ?? 'confirmed'),
       )
@@ -158,26 +135,28 @@ export async function openWorld(
     return true
   }
 
+  /** Fetches a job with one of the workers, and holds it. */
+  const fetch = async (by: keyof typeof workers): Promise<boolean> => {
+    const token = `model-${tokens++}`
+    return hold(await workers[by].getNextJob(token, { block: false }), token, workers[by])
+  }
+
   return {
-    namespace,
-    redis,
-    keys,
-    broker,
-    queue,
-    flows,
-    delayedByPlain,
-    settled,
-    held,
-    async fetch(by) {
-      const token = `model-${tokens++}`
-      return hold(await workers[by].getNextJob(token, { block: false }), token, workers[by])
+    ...{ namespace, redis, keys, broker, queue, flows, delayedByPlain, settled, held, fetch },
+    /** Fetches one of these tasks, as a worker does that runs only these, and holds it. */
+    fetchOneOf(ids: readonly TaskId[]): Promise<boolean> {
+      wanted = ids
+      return fetch('with candidates')
     },
-    async end(pick, ...how) {
+    /** Runs the processor of a job that is held, and holds the job that its end has fetched. Several may run at a time. */
+    async end(pick: number, ...how: Ending): Promise<boolean> {
       const found = take(pick)
       return found !== undefined && end(found, pick % 2 === 0, ...how)
     },
-    endLate: (late, ...how) => end(late, false, ...how),
-    async lose(pick) {
+    /** Does the same for a job that is not held any more, because its worker has lost it. */
+    endLate: (late: Held, ...how: Ending) => end(late, false, ...how),
+    /** Forgets a job that is held, as if its worker had died, and looks for lost attempts. */
+    async lose(pick: number): Promise<boolean> {
       const found = take(pick)
       if (found === undefined) return false
       await unlockTasks(redis, keys, found.job.id ?? '')
@@ -185,23 +164,7 @@ export async function openWorld(
       return true
     },
     checkForLost,
-    async killWorker() {
-      const fixture = new URL('./worker.fixture.ts', import.meta.url).pathname
-      const child = spawn(globalThis.process.execPath, [...globalThis.process.execArgv, fixture, redisUrl, namespace], {
-        stdio: ['ignore', 'pipe', 'inherit'],
-      })
-      const lines = createInterface(child.stdout)
-      await once(lines, 'line')
-      child.kill('SIGKILL')
-      await once(child, 'exit')
-      // Sooner than the locks would expire.
-      const active = await redis.lrange(keys.active, 0, -1)
-      const ours = new Set(held.map(({ job }) => job.id))
-      const lost = active.filter((id) => !ours.has(id))
-      await unlockTasks(redis, keys, ...lost)
-      return true
-    },
-    async close() {
+    async close(): Promise<void> {
       await Promise.allSettled([...Object.values(workers).map((worker) => worker.close(true)), flows.close()])
       await broker.close()
       redis.disconnect()

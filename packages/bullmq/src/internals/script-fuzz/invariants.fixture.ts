@@ -35,7 +35,7 @@ export function momentViolations(before: Moment | undefined, moment: Moment, kno
       { ...lanes, strays },
       { wakes: !rest.isLimited && !known.turn.isTaken, before: known.activeByKey },
     ),
-    ...wrongTotals(moment),
+    ...wrongTotals(before, moment),
     ...wrongFields(moment),
     ...wrongLocks(moment, known),
     ...wrongEvents(before, moment, known),
@@ -50,14 +50,24 @@ const activeIn = ({ scan }: Moment): readonly string[] => membersOf(scan, 'activ
 const endedIn = ({ scan }: Moment): ReadonlySet<string> =>
   new Set(['completed', 'failed'].flatMap((set) => membersOf(scan, set).map(([id]) => id)))
 
-/** Every accepted task exists or was removed. */
-function wrongTotals({ scan }: Moment): string[] {
+/** Every accepted task exists or was removed, and the number of tasks that have ended never falls. */
+function wrongTotals(before: Moment | undefined, moment: Moment): string[] {
+  const { scan } = moment
   const { accepted = 0, removed = 0, drift = 0 } = scan.totals
   const tasks = Object.keys(scan.jobs).length
   return [
     ...(accepted - removed === tasks ? [] : [`${accepted} accepted, ${removed} removed, ${tasks} exist`]),
     ...(drift === 0 ? [] : [`the leader has repaired ${drift}`]),
+    ...(before === undefined || endsIn(before) <= endsIn(moment)
+      ? []
+      : [`${endsIn(before)} tasks had ended, now ${endsIn(moment)}`]),
   ]
+}
+
+/** As the totals of a queue count them (../../queries/counts.ts). */
+function endsIn(moment: Moment): number {
+  const { accepted = 0, retried = 0 } = moment.scan.totals
+  return accepted + retried - (Object.keys(moment.scan.jobs).length - endedIn(moment).size)
 }
 
 /** A task says itself whether it has ended, and whether it has started. */

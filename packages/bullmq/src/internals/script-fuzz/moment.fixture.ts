@@ -35,7 +35,6 @@ found.cancelling = redis.call('HKEYS', base .. 'cancelling')
 found.isOpen = not redis.call('HGET', base .. 'meta', 'paused')
 found.isLimited = redis.call('HEXISTS', base .. 'meta', 'concurrency') + redis.call('HEXISTS', base .. 'meta', 'max') + redis.call('EXISTS', base .. 'limiter') > 0
 found.marker = redis.call('ZSCORE', base .. 'marker', '0')
-found.rules = redis.call('HLEN', base .. 'cancel-rules')
 return cjson.encode(found)
 `
 
@@ -55,8 +54,6 @@ export interface Rest {
   /** Whether a concurrency, a rate or a throttle may hold up the queue. */
   readonly isLimited: boolean
   readonly marker: string | false
-  /** How many cancels by filter there are. */
-  readonly rules: number
 }
 
 /** What a queue holds at one moment. */

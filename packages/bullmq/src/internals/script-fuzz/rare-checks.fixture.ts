@@ -2,7 +2,6 @@
 // owner, and that groups have counted their members.
 
 import type { TaskId } from '@bullpen/contract'
-import { TASK_STATUSES } from '@bullpen/contract/internal'
 import { END_LETTERS } from '../../groups/end-letters.ts'
 import { END_CODES } from '../../groups/group-record.ts'
 import { groupKeys, queueKeys } from '../../keys.ts'
@@ -11,7 +10,7 @@ import { statesOf } from '../../orphans/ownership.ts'
 import { entrySuspect, patternOf, STRUCTURES, suspectOf } from '../../orphans/stored-key.ts'
 import { runScript } from '../../scripts/script.ts'
 import { readMembersScript } from '../../store/scripts.ts'
-import { statusesOf } from '../index-model/full-scan.fixture.ts'
+import { statusesOf, wrongListings } from '../index-model/full-scan.fixture.ts'
 import { QUEUE } from '../index-model/worker.fixture.ts'
 import { wrongHead } from '../turns/lane-scan.fixture.ts'
 import { type FuzzWorld, OTHER_QUEUE } from './fuzz-world.fixture.ts'
@@ -30,7 +29,7 @@ export async function rareViolations(world: FuzzWorld, read: () => Promise<Momen
 async function violationsAt(world: FuzzWorld, moment: Moment): Promise<string[]> {
   return [
     ...(await wrongStatuses(world, moment)),
-    ...(await wrongListings(world, moment)),
+    ...(await wrongListings(world.broker, QUEUE, moment.scan)),
     ...(await ownerless(world)),
     ...(await wrongGroups(world)),
     ...(moment.rest.isLimited ? [] : await wrongHead(world.redis, world.keys, moment.lanes)),
@@ -38,36 +37,19 @@ async function violationsAt(world: FuzzWorld, moment: Moment): Promise<string[]>
 }
 
 /** Returns the tasks of which the broker says something else than their places. A cancel rule hides the tasks that it matches. */
-async function wrongStatuses({ broker, unlocked }: FuzzWorld, { scan, rest }: Moment): Promise<string[]> {
+async function wrongStatuses({ broker, unlocked }: FuzzWorld, { scan }: Moment): Promise<string[]> {
   const placed = new Map([...statusesOf(scan)].flatMap(([status, ids]) => ids.map((id) => [id, status] as const)))
   const found = await Promise.all(
     [...placed].map(async ([id, status]) => {
       const said = (await broker.find(id as TaskId).catch(() => undefined))?.status
       // The broker shows an active task whose lock has gone as waiting.
-      const isHidden = (rest.rules > 0 && said === 'cancelled') || unlocked.has(id)
+      const isHidden = (scan.rules > 0 && said === 'cancelled') || unlocked.has(id)
       return said === undefined || said === status || isHidden
         ? []
         : [`${id} is ${status}, and the broker says ${said}`]
     }),
   )
   return found.flat()
-}
-
-async function wrongListings({ broker }: FuzzWorld, { scan, rest }: Moment): Promise<string[]> {
-  const counts = await broker.counts(QUEUE)
-  const placed = statusesOf(scan)
-  const found: string[] = []
-  for (const status of TASK_STATUSES) {
-    const tasks = placed.get(status) ?? []
-    if (counts[status] !== tasks.length)
-      found.push(`${counts[status]} ${status} are counted, there are ${tasks.length}`)
-    if (rest.rules > 0) continue
-    const { tasks: listed } = await broker.list({ queue: QUEUE, status, limit: 200, cursor: undefined })
-    const ids = listed.map(({ id }) => String(id)).toSorted()
-    if (ids.join() !== tasks.toSorted().join())
-      found.push(`${status}: listed are ${ids}, there are ${tasks.toSorted()}`)
-  }
-  return found
 }
 
 /** BullMQ's marks stay until the next check. */

@@ -2,10 +2,8 @@
 import { randomUUID } from 'node:crypto'
 import type { TaskId } from '@bullpen/contract'
 import type { NewTask } from '@bullpen/engine'
-import { Worker } from 'bullmq'
 import { expect, inject, onTestFinished } from 'vitest'
 import { runScript } from '../../scripts/script.ts'
-import { backendFactory } from '../../store/backend.ts'
 import { throttleKeyScript } from '../../store/scripts.ts'
 import { modelTask } from '../index-model/model-task.fixture.ts'
 import { openWorld } from '../index-model/world.fixture.ts'
@@ -18,7 +16,7 @@ export const NO_KEY = ''
 export async function stage({ redisUrl = inject('redisUrl') } = {}) {
   const world = await openWorld(redisUrl, `t-${randomUUID().slice(0, 12)}`, { leads: false })
   onTestFinished(() => world.close())
-  const { broker, redis, keys, queue, fetch, end } = world
+  const { broker, redis, keys, held, fetch, fetchOneOf, end } = world
   const names = new Map<string, string>()
   let enqueued = 0
 
@@ -48,16 +46,9 @@ export async function stage({ redisUrl = inject('redisUrl') } = {}) {
   }
   /** Starts as many of the given tasks as may start, as a worker does that runs only these, and returns their ids. */
   async function startOnly(ids: readonly TaskId[]): Promise<string[]> {
-    const candidates = { next: () => ids, fetched() {}, returned() {}, noneWaits: async () => true, stop() {} }
-    const options = { connection: redis, prefix: queue.opts.prefix ?? '', autorun: false, skipStalledCheck: true }
-    const worker = new Worker(queue.name, async () => {}, options, backendFactory({ now: Date.now, candidates }))
-    onTestFinished(() => worker.close(true))
-    const started: string[] = []
-    for (;;) {
-      const job = await worker.getNextJob('mine', { block: false })
-      if (job === undefined) return started
-      started.push(job.id ?? '')
-    }
+    const before = held.length
+    while (await fetchOneOf(ids));
+    return held.slice(before).map(({ job }) => job.id ?? '')
   }
   /** Starts `count` tasks. */
   async function start(count: number): Promise<string[]> {

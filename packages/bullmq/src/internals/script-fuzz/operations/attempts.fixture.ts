@@ -1,4 +1,5 @@
 // The fuzz's operations on attempts: fetches and ends that several workers make at once, lost workers, and what handlers store meanwhile.
+import type { TaskId } from '@bullpen/contract'
 import { DEFAULT_BREAKER } from '@bullpen/contract/internal'
 import { type AttemptResult, followUpLines, type Verdict } from '@bullpen/engine/internal'
 import { type Job, WaitingChildrenError } from 'bullmq'
@@ -11,6 +12,7 @@ import { noteSurvivalScript, startAloneScript, unthrottleScript } from '../../..
 import { OPERATIONS } from '../../index-model/operations.fixture.ts'
 import type { ModelVerdict } from '../../index-model/world.fixture.ts'
 import { THROTTLE_MARK } from '../../throttle.ts'
+import { idsInLanes } from '../../turns/lane-scan.fixture.ts'
 import { stepsOf } from '../../worker/job-scripts.ts'
 import type { FuzzWorld } from '../fuzz-world.fixture.ts'
 import { at, type FuzzOperation, type FuzzOperations } from '../operation.fixture.ts'
@@ -157,6 +159,13 @@ const existing = (name: string): FuzzOperation => OPERATIONS[name] ?? expect.fai
 
 export const ATTEMPTS: FuzzOperations = {
   'fetch like an idle worker': [60, fetchIdle],
+  'fetch one of some tasks': [
+    3,
+    async ({ redis, keys, fetchOneOf }, pick, n) => {
+      const ids = (await idsInLanes(redis, keys)) as TaskId[]
+      return fetchOneOf(ids.filter((_, i) => (i + pick) % (1 + (n % 4)) === 0))
+    },
+  ],
   'fetch several tasks at once': [20, ({ fetch }) => Promise.all([0, 1, 2].map(() => fetch('bullpen')))],
   'end an attempt in any way': [60, end],
   'end several attempts at once': [

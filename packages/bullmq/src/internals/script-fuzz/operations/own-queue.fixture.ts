@@ -10,13 +10,8 @@ const OF_MODEL: FuzzOperations = Object.fromEntries(
   Object.entries(OPERATIONS).map(([name, operation]) => [name, [2, operation]]),
 )
 
-/** Starts a process, or waits for the leader of the world of the model. */
-const OMITTED: readonly string[] = ['kill a worker process', 'cancel by filter']
-
 const RARE: FuzzOperations = Object.fromEntries(
-  Object.entries(RARE_OPERATIONS).flatMap(([name, operation]) =>
-    OMITTED.includes(name) ? [] : [[name, [0.2, operation]]],
-  ),
+  Object.entries(RARE_OPERATIONS).map(([name, operation]) => [name, [0.2, operation]]),
 )
 
 /** Lets a parent go on without one of its children. */
