@@ -16,55 +16,37 @@
 -- this call has ended it.
 --- @type GroupResult from @bullpen/contract
 
--- The consumer group of each outbox, and its only consumer. A claim is told apart by its age, not by its process.
-local GROUP, CONSUMER = 'forwarders', 'forwarder'
 -- How many pages of a cancelled group's members one call ends at most. They take about 10 µs each.
 local PAGES_AT_ONCE = 10
 --- @include group
+--- @include outbox-claims
 
 if redis.call('EXISTS', outbox) == 0 then
   return { 0, '0-0', {}, '' }
 end
 local state, cancelled = unpack(redis.call('HMGET', meta, 'state', 'cancelledAt'))
-local entries, fresh, next_cursor, result = {}, 0, '0-0', nil
-
-local function read()
-  return redis.pcall('XREADGROUP', 'GROUP', GROUP, CONSUMER, 'COUNT', limit, 'STREAMS', outbox, '>')
-end
-
-local function read_fresh()
-  local found = read()
-  -- The consumer group is deleted together with an empty outbox.
-  if found and found.err then
-    redis.call('XGROUP', 'CREATE', outbox, GROUP, '0')
-    found = read()
-  end
-  if found and found.err then
-    error(found.err)
-  end
-  return found and found[1][2] or {}
-end
+local entries, fresh, next_cursor, left, result = {}, 0, '0-0', {}, nil
 
 local function is_skipped(entry)
-  local text = entry[2][2]
+  local entry_id, text = unpack(entry)
   if not cancelled or string.sub(text, 1, 1) ~= 'm' then
     return false
   end
   if state ~= 'ended' then
     end_member(string.match(text, '^m %S+ (%d+) '), 'x')
   end
-  redis.call('XACK', outbox, GROUP, entry[1])
-  redis.call('XDEL', outbox, entry[1])
+  redis.call('XACK', outbox, 'forwarders', entry_id)
+  redis.call('XDEL', outbox, entry_id)
   redis.call('HINCRBY', meta, 'outboxBytes', -#text)
   return true
 end
 
 for _ = 1, cancelled and PAGES_AT_ONCE or 1 do
-  local page = read_fresh()
+  local page = claim_fresh(limit)
   fresh = #page
   for _, entry in ipairs(page) do
     if not is_skipped(entry) then
-      entries[#entries + 1] = { entry[1], entry[2][2] }
+      entries[#entries + 1] = entry
     end
   end
   if fresh == 0 or #entries > 0 then
@@ -76,13 +58,9 @@ if cancelled then
 end
 
 if idleMs ~= '' then
-  local left = redis.call('XAUTOCLAIM', outbox, GROUP, CONSUMER, idleMs, cursor, 'COUNT', limit)
-  next_cursor = left[1]
-  for _, entry in ipairs(left[2]) do
-    -- An entry that was deleted while it was claimed has no fields.
-    if entry[2] then
-      entries[#entries + 1] = { entry[1], entry[2][2] }
-    end
-  end
+  next_cursor, left = claim_left(idleMs, cursor, limit)
+end
+for _, entry in ipairs(left) do
+  entries[#entries + 1] = entry
 end
 return { fresh, next_cursor, entries, result or '' }

@@ -38,18 +38,14 @@ if run.state ~= 'ended' then
 end
 local answer = reply(now)
 if redis.call('EXISTS', outbox) == 1 then
-  local left = redis.call('XAUTOCLAIM', outbox, 'forwarders', 'forwarder', leftForMs, '0-0', 'COUNT', MAX_LEFT)
-  for _, entry in ipairs(left[2]) do
-    -- An entry that was deleted while it was claimed has no fields.
-    if entry[2] then
-      local text = entry[2][2]
-      local of, stage, position = string.match(text, '^i (%S+) (%d+) (%d+)')
-      if of and (of ~= run_token() or redis.call('SISMEMBER', tasks, stage .. '.' .. position) == 0) then
-        redis.call('XACK', outbox, 'forwarders', entry[1])
-        redis.call('XDEL', outbox, entry[1])
-      else
-        table.insert(answer[2], { entry[1], text })
-      end
+  local _, left = claim_left(leftForMs, '0-0', MAX_LEFT)
+  for _, entry in ipairs(left) do
+    local of, stage, position = string.match(entry[2], '^i (%S+) (%d+) (%d+)')
+    if of and (of ~= run_token() or redis.call('SISMEMBER', tasks, stage .. '.' .. position) == 0) then
+      redis.call('XACK', outbox, 'forwarders', entry[1])
+      redis.call('XDEL', outbox, entry[1])
+    else
+      table.insert(answer[2], entry)
     end
   end
   if redis.call('XLEN', outbox) == 0 then

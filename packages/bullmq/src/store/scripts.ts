@@ -2876,6 +2876,31 @@ local function write_outbox(home, id, status, result, own)
   return is_unkept
 end
 `,
+  'outbox-claims': `local function ids_and_texts(stream)
+  local entries = {}
+  for _, entry in ipairs(stream) do
+    if entry[2] then
+      entries[#entries + 1] = { entry[1], entry[2][2] }
+    end
+  end
+  return entries
+end
+local function claim_fresh(limit)
+  local function read(call)
+    return call('XREADGROUP', 'GROUP', 'forwarders', 'forwarder', 'COUNT', limit, 'STREAMS', outbox, '>')
+  end
+  local found = read(redis.pcall)
+  if found and found.err then
+    redis.call('XGROUP', 'CREATE', outbox, 'forwarders', '0')
+    found = read(redis.call)
+  end
+  return ids_and_texts(found and found[1][2] or {})
+end
+local function claim_left(idle, cursor, limit)
+  local left = redis.call('XAUTOCLAIM', outbox, 'forwarders', 'forwarder', idle, cursor, 'COUNT', limit)
+  return left[1], ids_and_texts(left[2])
+end
+`,
   'outbox-span': `--- @include time
 local function written_at(entries)
   return entries[1] and tonumber(string.match(entries[1][1], '^%d+'))
@@ -3807,7 +3832,8 @@ local function return_ended(task, set, forgotten, to_head)
   note_moved(id)
 end
 `,
-  run: `--- @include run-advance
+  run: `--- @include outbox-claims
+--- @include run-advance
 local MAX_CLAIMED = 1000
 local OUTBOX_KEPT_MS = 60000
 local function save(has_ended)
@@ -3832,27 +3858,6 @@ local function save(has_ended)
   redis.call('PEXPIRE', outbox, math.max(number('keepMs'), OUTBOX_KEPT_MS))
   redis.call('PUBLISH', channels .. 'ended', id)
 end
-local function claim()
-  if redis.call('EXISTS', outbox) == 0 then
-    return {}
-  end
-  local function read()
-    return redis.pcall('XREADGROUP', 'GROUP', 'forwarders', 'forwarder', 'COUNT', MAX_CLAIMED, 'STREAMS', outbox, '>')
-  end
-  local found = read()
-  if found and found.err then
-    redis.call('XGROUP', 'CREATE', outbox, 'forwarders', '0')
-    found = read()
-  end
-  if found and found.err then
-    error(found.err)
-  end
-  local entries = {}
-  for _, entry in ipairs(found and found[1][2] or {}) do
-    entries[#entries + 1] = { entry[1], entry[2][2] }
-  end
-  return entries
-end
 local function reply(now, more)
   local has_ended = false
   if run.state ~= 'ended' then
@@ -3866,7 +3871,8 @@ local function reply(now, more)
     items[#items + 1] = count
   end
   local ended = has_ended and { run.result, run.endedAt - run.createdAt } or false
-  return { ended, claim(), more or false, items, run.incarnation }
+  local entries = redis.call('EXISTS', outbox) == 1 and claim_fresh(MAX_CLAIMED) or {}
+  return { ended, entries, more or false, items, run.incarnation }
 end
 `,
   'run-advance': `--- @include run-items
@@ -6418,47 +6424,33 @@ export const claimGroupEntriesScript = luaScript<
   lua: `#!lua flags=allow-oom
 local meta, members, queues, requests, outbox = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local id, channel, limit, idleMs, cursor = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
-local GROUP, CONSUMER = 'forwarders', 'forwarder'
 local PAGES_AT_ONCE = 10
 --- @include group
+--- @include outbox-claims
 if redis.call('EXISTS', outbox) == 0 then
   return { 0, '0-0', {}, '' }
 end
 local state, cancelled = unpack(redis.call('HMGET', meta, 'state', 'cancelledAt'))
-local entries, fresh, next_cursor, result = {}, 0, '0-0', nil
-local function read()
-  return redis.pcall('XREADGROUP', 'GROUP', GROUP, CONSUMER, 'COUNT', limit, 'STREAMS', outbox, '>')
-end
-local function read_fresh()
-  local found = read()
-  if found and found.err then
-    redis.call('XGROUP', 'CREATE', outbox, GROUP, '0')
-    found = read()
-  end
-  if found and found.err then
-    error(found.err)
-  end
-  return found and found[1][2] or {}
-end
+local entries, fresh, next_cursor, left, result = {}, 0, '0-0', {}, nil
 local function is_skipped(entry)
-  local text = entry[2][2]
+  local entry_id, text = unpack(entry)
   if not cancelled or string.sub(text, 1, 1) ~= 'm' then
     return false
   end
   if state ~= 'ended' then
     end_member(string.match(text, '^m %S+ (%d+) '), 'x')
   end
-  redis.call('XACK', outbox, GROUP, entry[1])
-  redis.call('XDEL', outbox, entry[1])
+  redis.call('XACK', outbox, 'forwarders', entry_id)
+  redis.call('XDEL', outbox, entry_id)
   redis.call('HINCRBY', meta, 'outboxBytes', -#text)
   return true
 end
 for _ = 1, cancelled and PAGES_AT_ONCE or 1 do
-  local page = read_fresh()
+  local page = claim_fresh(limit)
   fresh = #page
   for _, entry in ipairs(page) do
     if not is_skipped(entry) then
-      entries[#entries + 1] = { entry[1], entry[2][2] }
+      entries[#entries + 1] = entry
     end
   end
   if fresh == 0 or #entries > 0 then
@@ -6469,13 +6461,10 @@ if cancelled then
   result = end_if_complete(millis())
 end
 if idleMs ~= '' then
-  local left = redis.call('XAUTOCLAIM', outbox, GROUP, CONSUMER, idleMs, cursor, 'COUNT', limit)
-  next_cursor = left[1]
-  for _, entry in ipairs(left[2]) do
-    if entry[2] then
-      entries[#entries + 1] = { entry[1], entry[2][2] }
-    end
-  end
+  next_cursor, left = claim_left(idleMs, cursor, limit)
+end
+for _, entry in ipairs(left) do
+  entries[#entries + 1] = entry
 end
 return { fresh, next_cursor, entries, result or '' }
 `,
@@ -7794,8 +7783,7 @@ end)
 })
 
 /**
- * Claims entries of an outbox, so that one process at a time delivers each of them. An old claim counts as left, whichever process made it,
- * so an outbox has one consumer group with one consumer. O(entries).
+ * Claims entries of an outbox, so that one process at a time delivers each of them. O(entries).
  */
 export const claimEntriesScript = luaScript<
   'outbox',
@@ -7809,38 +7797,19 @@ export const claimEntriesScript = luaScript<
   lua: `#!lua flags=allow-oom
 local outbox = KEYS[1]
 local limit, idleMs, cursor = ARGV[1], ARGV[2], ARGV[3]
+--- @include outbox-claims
 if redis.call('EXISTS', outbox) == 0 then
   return { 0, '0-0', {} }
 end
-local entries = {}
-local function add(found)
-  for _, entry in ipairs(found) do
-    if entry[2] then
-      entries[#entries + 1] = { entry[1], entry[2][2] }
-    end
-  end
-end
-local function read()
-  return redis.pcall('XREADGROUP', 'GROUP', 'forwarders', 'forwarder', 'COUNT', limit, 'STREAMS', outbox, '>')
-end
-local fresh = read()
-if fresh and fresh.err then
-  redis.call('XGROUP', 'CREATE', outbox, 'forwarders', '0')
-  fresh = read()
-end
-if fresh and fresh.err then
-  return fresh
-end
-if fresh then
-  add(fresh[1][2])
-end
-local number, next_cursor = #entries, '0-0'
+local entries = claim_fresh(limit)
+local fresh, next_cursor, left = #entries, '0-0', {}
 if idleMs ~= '' then
-  local left = redis.call('XAUTOCLAIM', outbox, 'forwarders', 'forwarder', idleMs, cursor, 'COUNT', limit)
-  next_cursor = left[1]
-  add(left[2])
+  next_cursor, left = claim_left(idleMs, cursor, limit)
 end
-return { number, next_cursor, entries }
+for _, entry in ipairs(left) do
+  entries[#entries + 1] = entry
+end
+return { fresh, next_cursor, entries }
 `,
 })
 
@@ -8688,17 +8657,14 @@ if run.state ~= 'ended' then
 end
 local answer = reply(now)
 if redis.call('EXISTS', outbox) == 1 then
-  local left = redis.call('XAUTOCLAIM', outbox, 'forwarders', 'forwarder', leftForMs, '0-0', 'COUNT', MAX_LEFT)
-  for _, entry in ipairs(left[2]) do
-    if entry[2] then
-      local text = entry[2][2]
-      local of, stage, position = string.match(text, '^i (%S+) (%d+) (%d+)')
-      if of and (of ~= run_token() or redis.call('SISMEMBER', tasks, stage .. '.' .. position) == 0) then
-        redis.call('XACK', outbox, 'forwarders', entry[1])
-        redis.call('XDEL', outbox, entry[1])
-      else
-        table.insert(answer[2], { entry[1], text })
-      end
+  local _, left = claim_left(leftForMs, '0-0', MAX_LEFT)
+  for _, entry in ipairs(left) do
+    local of, stage, position = string.match(entry[2], '^i (%S+) (%d+) (%d+)')
+    if of and (of ~= run_token() or redis.call('SISMEMBER', tasks, stage .. '.' .. position) == 0) then
+      redis.call('XACK', outbox, 'forwarders', entry[1])
+      redis.call('XDEL', outbox, entry[1])
+    else
+      table.insert(answer[2], entry)
     end
   end
   if redis.call('XLEN', outbox) == 0 then

@@ -11,6 +11,7 @@
 -- runs/run-change.ts).
 --
 -- engine/src/pipelines/run-state.ts and its neighbours make the same decisions in memory and explain them; a model test compares both.
+--- @include outbox-claims
 --- @include run-advance
 
 -- The most entries that one call returns. A page of ends or items starts about as many tasks as it contains.
@@ -41,29 +42,6 @@ local function save(has_ended)
   redis.call('PUBLISH', channels .. 'ended', id)
 end
 
-local function claim()
-  if redis.call('EXISTS', outbox) == 0 then
-    return {}
-  end
-  local function read()
-    return redis.pcall('XREADGROUP', 'GROUP', 'forwarders', 'forwarder', 'COUNT', MAX_CLAIMED, 'STREAMS', outbox, '>')
-  end
-  local found = read()
-  -- The consumer group is deleted together with an empty outbox.
-  if found and found.err then
-    redis.call('XGROUP', 'CREATE', outbox, 'forwarders', '0')
-    found = read()
-  end
-  if found and found.err then
-    error(found.err)
-  end
-  local entries = {}
-  for _, entry in ipairs(found and found[1][2] or {}) do
-    entries[#entries + 1] = { entry[1], entry[2][2] }
-  end
-  return entries
-end
-
 local function reply(now, more)
   local has_ended = false
   if run.state ~= 'ended' then
@@ -77,5 +55,6 @@ local function reply(now, more)
     items[#items + 1] = count
   end
   local ended = has_ended and { run.result, run.endedAt - run.createdAt } or false
-  return { ended, claim(), more or false, items, run.incarnation }
+  local entries = redis.call('EXISTS', outbox) == 1 and claim_fresh(MAX_CLAIMED) or {}
+  return { ended, entries, more or false, items, run.incarnation }
 end
