@@ -25,7 +25,7 @@ export function operation(catalogue: Catalogue, row: Route, outputs: z.core.$Zod
       ...Object.fromEntries(
         Object.entries(row.responses).map(([status, response]) => [status, responseOf(catalogue, response, outputs)]),
       ),
-      ...problems([...new Set([...queryProblems(row), ...bodyProblems(row), ...row.problems])]),
+      ...problems(row.problems),
     },
   }
 }
@@ -66,7 +66,7 @@ function responseOf(catalogue: Catalogue, response: RouteResponse, outputs: z.co
   const shapes = schemas.flatMap((schema) => shapesOf(schema as z.ZodType))
   return {
     description: response.description,
-    headers: headerNotes([...(response.headers ?? []), REQUEST_ID]),
+    headers: headerNotes([...locationOf(response), ...(response.headers ?? []), REQUEST_ID]),
     content: {
       [response.contentType ?? 'application/json']: { schema: shapes.length === 1 ? shapes[0] : { anyOf: shapes } },
     },
@@ -95,15 +95,6 @@ function parametersIn(place: 'path' | 'query', schema: z.ZodObject | undefined):
     ...(description === undefined ? {} : { description }),
     schema: rest,
   }))
-}
-
-function queryProblems({ query }: Route): readonly ErrorCode[] {
-  return query === undefined ? [] : ['invalid_request']
-}
-
-/** A caller may send a body with every request but a GET, even if the route does not use it. */
-function bodyProblems({ method }: Route): readonly ErrorCode[] {
-  return method === 'GET' ? [] : ['malformed_json', 'invalid_request', 'payload_too_large', 'unsupported_media_type']
 }
 
 function problems(codes: readonly ErrorCode[]): Json {
@@ -150,6 +141,10 @@ const PROBLEM_HEADERS: Readonly<Record<number, readonly HeaderNote[]>> = {
   401: [{ name: 'WWW-Authenticate', description: '`Bearer`.' }],
   429: [RETRY_AFTER],
   503: [RETRY_AFTER],
+}
+
+function locationOf({ location }: RouteResponse): readonly HeaderNote[] {
+  return location === undefined ? [] : [{ name: 'Location', description: location }]
 }
 
 function headerNotes(notes: readonly HeaderNote[]): Json {

@@ -25,33 +25,29 @@ import { searchDeadTasks } from '../../handlers/dead-tasks/search-dead-tasks.ts'
 import { listDeadRequests, showDeadRequest } from '../../handlers/dead-tasks/show-dead-requests.ts'
 import { stopDeadRequest } from '../../handlers/dead-tasks/stop-dead-request.ts'
 import type { ApiContext } from '../context.ts'
-import { BODY_PROBLEMS } from './body-problems.ts'
 import { REQUEST_ID_HEADERS, taskIdParams } from './request-parts.ts'
-import { type Route, route } from './route.ts'
+import { type Route, routesOf } from './route.ts'
 
 /** What the routes have in common that retry or delete tasks by filter. */
 const CHANGE = {
   query: changeDeadQuerySchema,
   body: changeDeadSchema,
-  headers: REQUEST_ID_HEADERS,
   responses: {
     200: { description: 'The number of tasks that match now, if `dryRun` is set.', schema: deadPreviewSchema },
     202: {
       description: 'The request is stored and will be carried out.',
       schema: deadRequestSchema,
-      headers: [{ name: 'Location', description: "The path that shows the request's progress." }],
+      location: "The path that shows the request's progress.",
     },
   },
-  problems: [...BODY_PROBLEMS, 'queue_not_found', 'too_many_dead_task_requests'],
+  problems: ['redis_unavailable', 'queue_not_found', 'too_many_dead_task_requests'],
 } as const
+
+const routes = routesOf({ tag: 'Tasks', headers: REQUEST_ID_HEADERS })
 
 export function deadTaskRoutes(context: ApiContext): readonly Route[] {
   return [
-    route({
-      method: 'POST',
-      path: '/v1/tasks/:id/retry',
-      access: 'key',
-      tag: 'Tasks',
+    routes.post('/v1/tasks/:id/retry', {
       operationId: 'retryTask',
       summary: 'Retry a dead task',
       description:
@@ -65,17 +61,11 @@ export function deadTaskRoutes(context: ApiContext): readonly Route[] {
       params: taskIdParams,
       body: retryOneSchema,
       bodyRequired: false,
-      headers: REQUEST_ID_HEADERS,
       responses: { 200: { description: 'The task, or its copy, will run.', schema: retriedSchema } },
       problems: [
-        'malformed_json',
-        'invalid_request',
-        'unauthorized',
         'task_not_found',
         'task_not_dead',
         'already_compensated',
-        'payload_too_large',
-        'unsupported_media_type',
         'unknown_task',
         'invalid_input',
         'invalid_follow_up',
@@ -90,58 +80,39 @@ export function deadTaskRoutes(context: ApiContext): readonly Route[] {
       ],
       handle: retryTask(context),
     }),
-    route({
-      method: 'DELETE',
-      path: '/v1/tasks/:id',
-      access: 'key',
-      tag: 'Tasks',
+    routes.delete('/v1/tasks/:id', {
       operationId: 'deleteTask',
       summary: 'Delete a dead task',
       description: 'Deletes the task with its input, attempts and steps. A repeated request gets `task_not_found`.',
       params: taskIdParams,
       query: deleteOneQuerySchema,
-      headers: REQUEST_ID_HEADERS,
       responses: { 200: { description: 'The task is deleted.', schema: deletedSchema } },
-      problems: ['invalid_request', 'unauthorized', 'task_not_found', 'task_not_dead', 'redis_unavailable'],
+      problems: ['task_not_found', 'task_not_dead', 'redis_unavailable'],
       handle: deleteTask(context),
     }),
-    route({
-      method: 'GET',
-      path: '/v1/dead-tasks',
-      access: 'browser',
-      tag: 'Tasks',
+    routes.get('/v1/dead-tasks', {
       operationId: 'searchDeadTasks',
       summary: "Search a queue's dead tasks",
       description:
         'Returns the dead tasks that match every parameter, newest first. One request examines at most 2,000 tasks, or those of ' +
         'one `fingerprint`, so a page may be short or empty although more pages follow. Follow `next` until it is absent.',
       query: deadQuerySchema,
-      headers: REQUEST_ID_HEADERS,
       responses: { 200: { description: 'One page.', schema: taskPageSchema } },
-      problems: ['invalid_request', 'invalid_cursor', 'unauthorized', 'queue_not_found', 'redis_unavailable'],
+      problems: ['invalid_cursor', 'queue_not_found', 'redis_unavailable'],
       handle: searchDeadTasks(context),
     }),
-    route({
-      method: 'GET',
-      path: '/v1/dead-tasks/fingerprints',
-      access: 'browser',
-      tag: 'Tasks',
+    routes.get('/v1/dead-tasks/fingerprints', {
       operationId: 'countFingerprints',
       summary: 'Count dead tasks by kind of error',
       description:
         'Two errors have the same fingerprint if their state, code, message and top three stack frames agree. E-mail addresses and ' +
         'words that contain a digit, such as ids, are ignored. The largest count comes first.',
       query: fingerprintsQuerySchema,
-      headers: REQUEST_ID_HEADERS,
       responses: { 200: { description: 'The counts.', schema: fingerprintCountsSchema } },
-      problems: ['invalid_request', 'unauthorized', 'queue_not_found', 'redis_unavailable'],
+      problems: ['queue_not_found', 'redis_unavailable'],
       handle: countFingerprints(context),
     }),
-    route({
-      method: 'POST',
-      path: '/v1/dead-tasks/retry',
-      access: 'key',
-      tag: 'Tasks',
+    routes.post('/v1/dead-tasks/retry', {
       operationId: 'retryDeadTasks',
       summary: 'Retry all dead tasks that match a filter',
       description:
@@ -153,11 +124,7 @@ export function deadTaskRoutes(context: ApiContext): readonly Route[] {
       ...CHANGE,
       handle: changeDeadTasks(context, 'retry'),
     }),
-    route({
-      method: 'POST',
-      path: '/v1/dead-tasks/delete',
-      access: 'key',
-      tag: 'Tasks',
+    routes.post('/v1/dead-tasks/delete', {
       operationId: 'deleteDeadTasks',
       summary: 'Delete all dead tasks that match a filter',
       description:
@@ -168,41 +135,27 @@ export function deadTaskRoutes(context: ApiContext): readonly Route[] {
       ...CHANGE,
       handle: changeDeadTasks(context, 'delete'),
     }),
-    route({
-      method: 'GET',
-      path: '/v1/dead-tasks/requests',
-      access: 'browser',
-      tag: 'Tasks',
+    routes.get('/v1/dead-tasks/requests', {
       operationId: 'listDeadTaskRequests',
       summary: 'List the retries and deletes by filter',
       description:
         'Returns who has retried or deleted dead tasks by filter, and how many, newest request first. A request is listed until ' +
         'seven days after it is done, if it is among the newest 1,000 of its queue.',
       query: deadRequestsQuerySchema,
-      headers: REQUEST_ID_HEADERS,
       responses: { 200: { description: 'The requests.', schema: deadRequestPageSchema } },
-      problems: ['invalid_request', 'unauthorized', 'queue_not_found', 'redis_unavailable'],
+      problems: ['queue_not_found', 'redis_unavailable'],
       handle: listDeadRequests(context),
     }),
-    route({
-      method: 'GET',
-      path: '/v1/dead-tasks/requests/:id',
-      access: 'browser',
-      tag: 'Tasks',
+    routes.get('/v1/dead-tasks/requests/:id', {
       operationId: 'showDeadTaskRequest',
       summary: 'Show the progress of a retry or a delete by filter',
       description: 'The progress remains available for seven days after the request is done.',
       params: z.object({ id: z.string().describe("The request's id.") }),
-      headers: REQUEST_ID_HEADERS,
       responses: { 200: { description: 'The request.', schema: deadRequestSchema } },
-      problems: ['unauthorized', 'dead_task_request_not_found', 'redis_unavailable'],
+      problems: ['dead_task_request_not_found', 'redis_unavailable'],
       handle: showDeadRequest(context),
     }),
-    route({
-      method: 'POST',
-      path: '/v1/dead-tasks/requests/:id/stop',
-      access: 'key',
-      tag: 'Tasks',
+    routes.post('/v1/dead-tasks/requests/:id/stop', {
       operationId: 'stopDeadTaskRequest',
       summary: 'Stop a retry or a delete by filter',
       description:
@@ -211,11 +164,10 @@ export function deadTaskRoutes(context: ApiContext): readonly Route[] {
       params: z.object({ id: z.string().describe("The request's id.") }),
       body: stopDeadSchema,
       bodyRequired: false,
-      headers: REQUEST_ID_HEADERS,
       responses: {
         200: { description: 'The request, which is stopped or was already done.', schema: deadRequestSchema },
       },
-      problems: [...BODY_PROBLEMS, 'dead_task_request_not_found'],
+      problems: ['redis_unavailable', 'dead_task_request_not_found'],
       handle: stopDeadRequest(context),
     }),
   ]

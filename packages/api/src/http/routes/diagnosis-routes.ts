@@ -2,15 +2,14 @@
 import { diagnosisSchema } from '@bullpen/contract/internal'
 import { showDiagnosis } from '../../handlers/diagnosis/show-diagnosis.ts'
 import type { ApiContext } from '../context.ts'
-import { type Route, route } from './route.ts'
+import { type Route, routesOf } from './route.ts'
+
+const routes = routesOf({ tag: 'Fleet' })
 
 export function diagnosisRoutes(context: ApiContext): readonly Route[] {
   return [
-    route({
-      method: 'GET',
-      path: '/v1/diagnosis',
+    routes.get('/v1/diagnosis', {
       access: 'key',
-      tag: 'Fleet',
       operationId: 'diagnose',
       summary: 'Find what is wrong with the installation',
       description:
@@ -19,7 +18,7 @@ export function diagnosisRoutes(context: ApiContext): readonly Route[] {
       responses: {
         200: { description: 'The findings, and the checks that have found nothing.', schema: diagnosisSchema },
       },
-      problems: ['unauthorized'],
+      problems: [],
       handle: showDiagnosis(context),
     }),
   ]

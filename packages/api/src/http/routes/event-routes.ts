@@ -5,7 +5,7 @@ import { streamGroupEvents } from '../../handlers/events/stream-group-events.ts'
 import { streamQueueEvents, streamTagEvents } from '../../handlers/events/stream-queue-events.ts'
 import { streamTaskEvents } from '../../handlers/events/stream-task-events.ts'
 import type { ApiContext } from '../context.ts'
-import { type Route, route } from './route.ts'
+import { type Route, routesOf } from './route.ts'
 
 const LAST_EVENT_ID = {
   name: 'Last-Event-ID',
@@ -20,13 +20,11 @@ const HOW_IT_ENDS =
   ' Comments are sent as heartbeats. A reader that does not read for 15 s is disconnected, and so are all readers when the API shuts ' +
   'down. The last event is then `disconnected` with the reason, and has no id.'
 
+const routes = routesOf({ tag: 'Events' })
+
 export function eventRoutes(context: ApiContext): readonly Route[] {
   return [
-    route({
-      method: 'GET',
-      path: '/v1/tasks/:id/events',
-      access: 'browser',
-      tag: 'Events',
+    routes.get('/v1/tasks/:id/events', {
       operationId: 'streamTaskEvents',
       summary: 'Stream the events of a task',
       description:
@@ -38,14 +36,10 @@ export function eventRoutes(context: ApiContext): readonly Route[] {
       responses: {
         200: { description: 'The events of the task.', schema: taskStreamSchema, contentType: CONTENT_TYPE },
       },
-      problems: ['invalid_cursor', 'unauthorized', 'task_not_found', 'no_events', 'redis_unavailable'],
+      problems: ['invalid_cursor', 'task_not_found', 'no_events', 'redis_unavailable'],
       handle: streamTaskEvents(context),
     }),
-    route({
-      method: 'GET',
-      path: '/v1/queues/:queue/events',
-      access: 'browser',
-      tag: 'Events',
+    routes.get('/v1/queues/:queue/events', {
       operationId: 'streamQueueEvents',
       summary: 'Stream the events of a queue',
       description: `Returns server-sent events. A new stream begins with a \`snapshot\` of the number of tasks by status.${HOW_IT_ENDS}`,
@@ -54,14 +48,10 @@ export function eventRoutes(context: ApiContext): readonly Route[] {
       responses: {
         200: { description: 'The events of the queue.', schema: queueStreamSchema, contentType: CONTENT_TYPE },
       },
-      problems: ['invalid_cursor', 'unauthorized', 'queue_not_found', 'no_events', 'redis_unavailable'],
+      problems: ['invalid_cursor', 'queue_not_found', 'no_events', 'redis_unavailable'],
       handle: streamQueueEvents(context),
     }),
-    route({
-      method: 'GET',
-      path: '/v1/groups/:id/events',
-      access: 'browser',
-      tag: 'Events',
+    routes.get('/v1/groups/:id/events', {
       operationId: 'streamGroupEvents',
       summary: "Stream the events of a group's members",
       description:
@@ -79,14 +69,10 @@ export function eventRoutes(context: ApiContext): readonly Route[] {
           contentType: CONTENT_TYPE,
         },
       },
-      problems: ['invalid_cursor', 'unauthorized', 'group_not_found', 'redis_unavailable'],
+      problems: ['invalid_cursor', 'group_not_found', 'redis_unavailable'],
       handle: streamGroupEvents(context),
     }),
-    route({
-      method: 'GET',
-      path: '/v1/events',
-      access: 'browser',
-      tag: 'Events',
+    routes.get('/v1/events', {
       operationId: 'streamEvents',
       summary: 'Stream the events of tasks with a tag',
       description:
@@ -101,7 +87,7 @@ export function eventRoutes(context: ApiContext): readonly Route[] {
           contentType: CONTENT_TYPE,
         },
       },
-      problems: ['invalid_request', 'invalid_cursor', 'unauthorized', 'no_events', 'redis_unavailable'],
+      problems: ['invalid_cursor', 'no_events', 'redis_unavailable'],
       handle: streamTagEvents(context),
     }),
   ]

@@ -27,17 +27,15 @@ import { showCommand } from '../../handlers/show-command.ts'
 import { showFleet } from '../../handlers/show-fleet.ts'
 import { showLimits } from '../../handlers/show-limits.ts'
 import type { ApiContext } from '../context.ts'
-import { type Route, route } from './route.ts'
+import { type Route, routesOf } from './route.ts'
 
-const LOOKED_UP = ['invalid_request', 'unauthorized', 'queue_not_found', 'redis_unavailable'] as const
+const LOOKED_UP = ['queue_not_found', 'redis_unavailable'] as const
+
+const routes = routesOf({ tag: 'Fleet' })
 
 export function fleetRoutes(context: ApiContext): readonly Route[] {
   return [
-    route({
-      method: 'GET',
-      path: '/v1/fleet',
-      access: 'browser',
-      tag: 'Fleet',
+    routes.get('/v1/fleet', {
       operationId: 'showFleet',
       summary: 'Show the fleet',
       description:
@@ -49,11 +47,7 @@ export function fleetRoutes(context: ApiContext): readonly Route[] {
       problems: LOOKED_UP,
       handle: showFleet(context),
     }),
-    route({
-      method: 'GET',
-      path: '/v1/queues',
-      access: 'browser',
-      tag: 'Fleet',
+    routes.get('/v1/queues', {
       operationId: 'listQueues',
       summary: 'List the queues with their tasks and rates',
       description:
@@ -65,11 +59,7 @@ export function fleetRoutes(context: ApiContext): readonly Route[] {
       problems: LOOKED_UP,
       handle: listQueues(context),
     }),
-    route({
-      method: 'GET',
-      path: '/v1/queues/:queue/limits',
-      access: 'browser',
-      tag: 'Fleet',
+    routes.get('/v1/queues/:queue/limits', {
       operationId: 'showLimits',
       summary: 'Show the limits of a queue, and which concurrency keys wait',
       description:
@@ -81,14 +71,10 @@ export function fleetRoutes(context: ApiContext): readonly Route[] {
       params: z.object({ queue: z.string().describe('The name of the queue.') }),
       query: limitsQuerySchema,
       responses: { 200: { description: 'The limits, and one page of the keys.', schema: limitsViewSchema } },
-      problems: ['invalid_request', 'invalid_cursor', 'unauthorized', 'queue_not_found', 'redis_unavailable'],
+      problems: ['invalid_cursor', 'queue_not_found', 'redis_unavailable'],
       handle: showLimits(context),
     }),
-    route({
-      method: 'GET',
-      path: '/v1/pools',
-      access: 'browser',
-      tag: 'Fleet',
+    routes.get('/v1/pools', {
       operationId: 'listPools',
       summary: 'List the pools of live workers',
       query: poolQuerySchema,
@@ -96,11 +82,7 @@ export function fleetRoutes(context: ApiContext): readonly Route[] {
       problems: LOOKED_UP,
       handle: listPools(context),
     }),
-    route({
-      method: 'GET',
-      path: '/v1/slots',
-      access: 'browser',
-      tag: 'Fleet',
+    routes.get('/v1/slots', {
       operationId: 'listSlots',
       summary: 'List the slots of live workers',
       description:
@@ -111,11 +93,7 @@ export function fleetRoutes(context: ApiContext): readonly Route[] {
       problems: LOOKED_UP,
       handle: listSlots(context),
     }),
-    route({
-      method: 'POST',
-      path: '/v1/commands',
-      access: 'key',
-      tag: 'Fleet',
+    routes.post('/v1/commands', {
       operationId: 'sendCommand',
       summary: 'Send a command to the fleet',
       description:
@@ -125,27 +103,11 @@ export function fleetRoutes(context: ApiContext): readonly Route[] {
         'remaining responses. The request is idempotent if it has an `id`.',
       query: commandWaitSchema,
       body: commandRequestSchema,
-      responses: {
-        200: { description: 'The command is stored. Check its `outcome`.', schema: commandViewSchema },
-      },
-      problems: [
-        'malformed_json',
-        'invalid_request',
-        'unauthorized',
-        'queue_not_found',
-        'worker_not_found',
-        'payload_too_large',
-        'unsupported_media_type',
-        'command_id_reused',
-        'redis_unavailable',
-      ],
+      responses: { 200: { description: 'The command is stored. Check its `outcome`.', schema: commandViewSchema } },
+      problems: ['queue_not_found', 'worker_not_found', 'command_id_reused', 'redis_unavailable'],
       handle: sendCommand(context),
     }),
-    route({
-      method: 'GET',
-      path: '/v1/commands',
-      access: 'browser',
-      tag: 'Fleet',
+    routes.get('/v1/commands', {
       operationId: 'listCommands',
       summary: 'List the newest commands',
       description:
@@ -153,20 +115,16 @@ export function fleetRoutes(context: ApiContext): readonly Route[] {
         'outcome.',
       query: commandsQuerySchema,
       responses: { 200: { description: 'The newest commands.', schema: commandPageSchema } },
-      problems: ['invalid_request', 'unauthorized', 'redis_unavailable'],
+      problems: ['redis_unavailable'],
       handle: listCommands(context),
     }),
-    route({
-      method: 'GET',
-      path: '/v1/commands/:id',
-      access: 'browser',
-      tag: 'Fleet',
+    routes.get('/v1/commands/:id', {
       operationId: 'showCommand',
       summary: "Show a command, or wait for the workers' responses",
       params: z.object({ id: z.string().describe("The command's id.") }),
       query: commandQuerySchema,
       responses: { 200: { description: 'The command.', schema: commandViewSchema } },
-      problems: ['invalid_request', 'unauthorized', 'command_not_found', 'redis_unavailable'],
+      problems: ['command_not_found', 'redis_unavailable'],
       handle: showCommand(context),
     }),
   ]

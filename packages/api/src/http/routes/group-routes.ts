@@ -21,14 +21,13 @@ import { cancelGroup, sealGroup } from '../../handlers/groups/control-group.ts'
 import { addToGroup, createGroup } from '../../handlers/groups/create-group.ts'
 import { listGroups, showGroup, showGroupResults } from '../../handlers/groups/show-groups.ts'
 import type { ApiContext } from '../context.ts'
-import { BODY_PROBLEMS } from './body-problems.ts'
-import { type Route, route } from './route.ts'
+import { type Route, routesOf } from './route.ts'
 
 const idParams = z.object({ id: z.string().describe("The group's id.") })
 
 /** The problems of a request that adds members. */
 const PROBLEMS_OF_MEMBERS = [
-  ...BODY_PROBLEMS,
+  'redis_unavailable',
   'group_not_found',
   'group_sealed',
   'group_ended',
@@ -48,16 +47,14 @@ const PROBLEMS_OF_MEMBERS = [
   'unsafe_redis',
 ] as const satisfies Route['problems']
 
-const LOOKED_UP = ['invalid_request', 'unauthorized', 'group_not_found', 'redis_unavailable'] as const
+const LOOKED_UP = ['group_not_found', 'redis_unavailable'] as const
+
+const routes = routesOf({ tag: 'Groups' })
 
 export function groupRoutes(context: ApiContext): readonly Route[] {
   const taskBody = enqueueBodySchema(context.catalogue)
   return [
-    route({
-      method: 'POST',
-      path: '/v1/groups',
-      access: 'key',
-      tag: 'Groups',
+    routes.post('/v1/groups', {
       operationId: 'createGroup',
       summary: 'Create a group',
       description:
@@ -71,33 +68,21 @@ export function groupRoutes(context: ApiContext): readonly Route[] {
       checkedBody: uncheckedGroupBodySchema,
       bodyLimit: context.bulkBodyLimit,
       responses: {
-        201: {
-          description: 'The group is stored.',
-          schema: groupViewSchema,
-          headers: [{ name: 'Location', description: "The group's path." }],
-        },
+        201: { description: 'The group is stored.', schema: groupViewSchema, location: "The group's path." },
       },
       problems: PROBLEMS_OF_MEMBERS,
       handle: createGroup(context, taskBody),
     }),
-    route({
-      method: 'GET',
-      path: '/v1/groups',
-      access: 'browser',
-      tag: 'Groups',
+    routes.get('/v1/groups', {
       operationId: 'listGroups',
       summary: 'List the groups that have not ended',
       description: 'Returns the oldest groups first, at most `limit` of them.',
       query: groupsQuerySchema,
       responses: { 200: { description: 'The groups.', schema: groupListSchema } },
-      problems: ['invalid_request', 'unauthorized', 'redis_unavailable'],
+      problems: ['redis_unavailable'],
       handle: listGroups(context),
     }),
-    route({
-      method: 'GET',
-      path: '/v1/groups/:id',
-      access: 'browser',
-      tag: 'Groups',
+    routes.get('/v1/groups/:id', {
       operationId: 'showGroup',
       summary: 'Show a group, or wait for it to end',
       description:
@@ -110,11 +95,7 @@ export function groupRoutes(context: ApiContext): readonly Route[] {
       problems: LOOKED_UP,
       handle: showGroup(context),
     }),
-    route({
-      method: 'POST',
-      path: '/v1/groups/:id/tasks',
-      access: 'key',
-      tag: 'Groups',
+    routes.post('/v1/groups/:id/tasks', {
       operationId: 'addToGroup',
       summary: 'Add members to a group',
       description:
@@ -136,11 +117,7 @@ export function groupRoutes(context: ApiContext): readonly Route[] {
       problems: PROBLEMS_OF_MEMBERS,
       handle: addToGroup(context, taskBody),
     }),
-    route({
-      method: 'POST',
-      path: '/v1/groups/:id/seal',
-      access: 'key',
-      tag: 'Groups',
+    routes.post('/v1/groups/:id/seal', {
       operationId: 'sealGroup',
       summary: 'Seal a group',
       description:
@@ -149,14 +126,10 @@ export function groupRoutes(context: ApiContext): readonly Route[] {
       body: sealGroupSchema,
       bodyRequired: false,
       responses: { 200: { description: 'The group is sealed.', schema: groupViewSchema } },
-      problems: [...BODY_PROBLEMS, 'group_not_found'],
+      problems: ['redis_unavailable', 'group_not_found'],
       handle: sealGroup(context),
     }),
-    route({
-      method: 'POST',
-      path: '/v1/groups/:id/cancel',
-      access: 'key',
-      tag: 'Groups',
+    routes.post('/v1/groups/:id/cancel', {
       operationId: 'cancelGroup',
       summary: 'Cancel a group',
       description:
@@ -167,14 +140,10 @@ export function groupRoutes(context: ApiContext): readonly Route[] {
       body: cancelGroupSchema,
       bodyRequired: false,
       responses: { 200: { description: 'The group is cancelled, or had already ended.', schema: groupViewSchema } },
-      problems: [...BODY_PROBLEMS, 'group_not_found'],
+      problems: ['redis_unavailable', 'group_not_found'],
       handle: cancelGroup(context),
     }),
-    route({
-      method: 'GET',
-      path: '/v1/groups/:id/results',
-      access: 'browser',
-      tag: 'Groups',
+    routes.get('/v1/groups/:id/results', {
       operationId: 'showGroupResults',
       summary: "Show the results of a group's members",
       description:

@@ -8,16 +8,14 @@ import {
 import { deleteOrphans } from '../../handlers/orphans/delete-orphans.ts'
 import { findOrphans } from '../../handlers/orphans/find-orphans.ts'
 import type { ApiContext } from '../context.ts'
-import { BODY_PROBLEMS } from './body-problems.ts'
-import { type Route, route } from './route.ts'
+import { type Route, routesOf } from './route.ts'
+
+const routes = routesOf({ tag: 'Fleet' })
 
 export function orphanRoutes(context: ApiContext): readonly Route[] {
   return [
-    route({
-      method: 'GET',
-      path: '/v1/orphans',
+    routes.get('/v1/orphans', {
       access: 'key',
-      tag: 'Fleet',
       operationId: 'findOrphans',
       summary: 'Find keys in Redis that belong to nothing',
       description:
@@ -28,14 +26,10 @@ export function orphanRoutes(context: ApiContext): readonly Route[] {
       responses: {
         200: { description: 'One page, which may be empty although more pages follow.', schema: orphanPageSchema },
       },
-      problems: ['invalid_request', 'invalid_cursor', 'unauthorized', 'redis_unavailable'],
+      problems: ['invalid_cursor', 'redis_unavailable'],
       handle: findOrphans(context),
     }),
-    route({
-      method: 'POST',
-      path: '/v1/orphans/delete',
-      access: 'key',
-      tag: 'Fleet',
+    routes.post('/v1/orphans/delete', {
       operationId: 'deleteOrphans',
       summary: 'Delete keys in Redis that belong to nothing',
       description:
@@ -43,7 +37,7 @@ export function orphanRoutes(context: ApiContext): readonly Route[] {
         'atomic step. Keys that are listed for another reason are kept. Repeating the request changes nothing.',
       body: deleteOrphansSchema,
       responses: { 200: { description: 'What was deleted, and what was kept.', schema: orphansDeletedSchema } },
-      problems: BODY_PROBLEMS,
+      problems: ['redis_unavailable'],
       handle: deleteOrphans(context),
     }),
   ]

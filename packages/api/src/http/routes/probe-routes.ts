@@ -2,28 +2,24 @@
 import { z } from 'zod'
 import { reportAlive, reportReady } from '../../handlers/report-health.ts'
 import type { ApiContext } from '../context.ts'
-import { type Route, route } from './route.ts'
+import { type Route, routesOf } from './route.ts'
 
 const healthSchema = (status: 'alive' | 'ready') => z.object({ status: z.literal(status) })
 
+const routes = routesOf({ tag: 'Probes' })
+
 export function probeRoutes(context: ApiContext): readonly Route[] {
   return [
-    route({
-      method: 'GET',
-      path: '/livez',
+    routes.get('/livez', {
       access: 'open',
-      tag: 'Probes',
       operationId: 'livez',
       summary: 'Check whether this process is alive',
       responses: { 200: { description: 'The process is alive.', schema: healthSchema('alive') } },
       problems: [],
       handle: reportAlive(),
     }),
-    route({
-      method: 'GET',
-      path: '/readyz',
+    routes.get('/readyz', {
       access: 'open',
-      tag: 'Probes',
       operationId: 'readyz',
       summary: 'Check whether this process accepts requests',
       responses: {

@@ -23,16 +23,14 @@ export interface RouteResponse {
   readonly schema: z.ZodType
   /** Defaults to JSON. */
   readonly contentType?: 'text/event-stream'
+  /** What the header Location contains. By default, there is none. */
+  readonly location?: string
   readonly headers?: readonly HeaderNote[]
 }
 
 interface RouteOptions<P extends z.ZodObject, Q extends z.ZodObject> {
-  readonly method: 'GET' | 'POST' | 'DELETE'
-  /** The path in fastify's notation, such as `/v1/tasks/:id`. */
-  readonly path: string
-  readonly access: Access
-  /** The section of the reference that contains the route. */
-  readonly tag: 'Tasks' | 'Groups' | 'Pipelines' | 'Events' | 'Schedules' | 'Fleet' | 'Probes'
+  /** Defaults to `browser` for routes that only read, and to `key` for the others. */
+  readonly access?: Access
   readonly operationId: string
   readonly summary: string
   readonly description?: string
@@ -48,27 +46,46 @@ interface RouteOptions<P extends z.ZodObject, Q extends z.ZodObject> {
   readonly bodyRequired?: boolean
   readonly headers?: readonly HeaderNote[]
   readonly responses: Readonly<Record<number, RouteResponse>>
-  /** The codes of the problems that this route can return, in addition to those that any route can return. */
+  /** The codes of the problems that this route can return, in addition to those of every route and those of every route with its method. */
   readonly problems: readonly ErrorCode[]
   readonly handle: (call: Call<z.output<P>, z.output<Q>>) => Promise<unknown>
 }
 
-export interface Route extends Omit<RouteOptions<z.ZodObject, z.ZodObject>, 'handle'> {
+interface Place {
+  readonly method: 'GET' | 'POST' | 'DELETE'
+  /** The path in fastify's notation, such as `/v1/tasks/:id`. */
+  readonly path: string
+  /** The section of the reference that contains the route. */
+  readonly tag: 'Tasks' | 'Groups' | 'Pipelines' | 'Events' | 'Schedules' | 'Fleet' | 'Probes'
+}
+
+export interface Route extends Omit<RouteOptions<z.ZodObject, z.ZodObject>, 'handle'>, Place {
+  readonly access: Access
   readonly handle: (call: Call) => Promise<unknown>
 }
 
 const NO_PARAMETERS = z.strictObject({})
 
-/**
- * Checks the types of a handler against the schemas of its row, and then erases these types so that all rows fit into one
- * table.
- */
-export function route<P extends z.ZodObject, Q extends z.ZodObject>(options: RouteOptions<P, Q>): Route {
-  const { handle, ...rest } = options
-  return {
-    ...(options.access === 'open' ? {} : { query: NO_PARAMETERS }),
-    ...rest,
-    // The server has already parsed both of them with the schemas of this row.
-    handle: (call) => handle(call as Call<z.output<P>, z.output<Q>>),
-  }
+/** A caller may send a body with every request but a GET, even if the route does not use it. */
+const BODY_PROBLEMS = ['malformed_json', 'payload_too_large', 'unsupported_media_type'] as const
+
+/** Returns the functions that create the rows of one section. They check a handler against the schemas of its row. */
+export function routesOf(section: Pick<Place, 'tag'> & Pick<Route, 'headers'>) {
+  const add =
+    (method: Place['method']) =>
+    <P extends z.ZodObject, Q extends z.ZodObject>(path: string, options: RouteOptions<P, Q>): Route => {
+      const { handle, problems, access = method === 'GET' ? 'browser' : 'key', ...rest } = options
+      const checked: readonly ErrorCode[] =
+        access === 'open' ? [] : ['invalid_request', ...(method === 'GET' ? [] : BODY_PROBLEMS), 'unauthorized']
+      return {
+        ...section,
+        ...(access === 'open' ? {} : { query: NO_PARAMETERS }),
+        ...rest,
+        ...{ method, path, access },
+        problems: [...new Set([...checked, ...problems])],
+        // The server has already parsed the parameters and the query with the schemas of this row. All rows fit into one table.
+        handle: (call) => handle(call as Call<z.output<P>, z.output<Q>>),
+      }
+    }
+  return { get: add('GET'), post: add('POST'), delete: add('DELETE') }
 }

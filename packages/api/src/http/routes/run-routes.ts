@@ -15,22 +15,19 @@ import { z } from 'zod'
 import { listRuns, showRun, showRunErrors } from '../../handlers/pipelines/show-runs.ts'
 import { cancelRun, deleteRun, startRun } from '../../handlers/pipelines/start-run.ts'
 import type { ApiContext } from '../context.ts'
-import { BODY_PROBLEMS } from './body-problems.ts'
-import { type Route, route } from './route.ts'
+import { type Route, routesOf } from './route.ts'
 
 const idParams = z.object({ id: z.string().describe("The run's id.") })
 
-const CHANGES = [...BODY_PROBLEMS, 'run_not_found'] as const satisfies Route['problems']
+const CHANGES = ['redis_unavailable', 'run_not_found'] as const satisfies Route['problems']
 
-const LOOKED_UP = ['invalid_request', 'unauthorized', 'run_not_found', 'redis_unavailable'] as const
+const LOOKED_UP = ['run_not_found', 'redis_unavailable'] as const
+
+const routes = routesOf({ tag: 'Pipelines' })
 
 export function runRoutes(context: ApiContext): readonly Route[] {
   return [
-    route({
-      method: 'POST',
-      path: '/v1/runs',
-      access: 'key',
-      tag: 'Pipelines',
+    routes.post('/v1/runs', {
       operationId: 'startRun',
       summary: 'Start a pipeline',
       description:
@@ -42,13 +39,9 @@ export function runRoutes(context: ApiContext): readonly Route[] {
         200: {
           description: 'A run with this `id` had been started before, by an equal request.',
           schema: runViewSchema,
-          headers: [{ name: 'Location', description: "The run's path." }],
+          location: "The run's path.",
         },
-        201: {
-          description: 'The run has started.',
-          schema: runViewSchema,
-          headers: [{ name: 'Location', description: "The run's path." }],
-        },
+        201: { description: 'The run has started.', schema: runViewSchema, location: "The run's path." },
       },
       problems: [
         ...CHANGES,
@@ -65,24 +58,16 @@ export function runRoutes(context: ApiContext): readonly Route[] {
       ],
       handle: startRun(context),
     }),
-    route({
-      method: 'GET',
-      path: '/v1/runs',
-      access: 'browser',
-      tag: 'Pipelines',
+    routes.get('/v1/runs', {
       operationId: 'listRuns',
       summary: 'List the runs of pipelines that have not ended',
       description: 'Returns the oldest runs first, at most `limit` of them.',
       query: groupsQuerySchema,
       responses: { 200: { description: 'The runs.', schema: runListSchema } },
-      problems: ['invalid_request', 'unauthorized', 'redis_unavailable'],
+      problems: ['redis_unavailable'],
       handle: listRuns(context),
     }),
-    route({
-      method: 'GET',
-      path: '/v1/runs/:id',
-      access: 'browser',
-      tag: 'Pipelines',
+    routes.get('/v1/runs/:id', {
       operationId: 'showRun',
       summary: 'Show a run, or wait for it to end',
       description:
@@ -95,11 +80,7 @@ export function runRoutes(context: ApiContext): readonly Route[] {
       problems: LOOKED_UP,
       handle: showRun(context),
     }),
-    route({
-      method: 'POST',
-      path: '/v1/runs/:id/cancel',
-      access: 'key',
-      tag: 'Pipelines',
+    routes.post('/v1/runs/:id/cancel', {
       operationId: 'cancelRun',
       summary: 'Cancel a run',
       description:
@@ -112,11 +93,7 @@ export function runRoutes(context: ApiContext): readonly Route[] {
       problems: CHANGES,
       handle: cancelRun(context),
     }),
-    route({
-      method: 'DELETE',
-      path: '/v1/runs/:id',
-      access: 'key',
-      tag: 'Pipelines',
+    routes.delete('/v1/runs/:id', {
       operationId: 'deleteRun',
       summary: 'Delete a run that has ended',
       description:
@@ -128,11 +105,7 @@ export function runRoutes(context: ApiContext): readonly Route[] {
       problems: [...LOOKED_UP, 'run_not_ended'],
       handle: deleteRun(context),
     }),
-    route({
-      method: 'GET',
-      path: '/v1/runs/:id/errors',
-      access: 'browser',
-      tag: 'Pipelines',
+    routes.get('/v1/runs/:id/errors', {
       operationId: 'showRunErrors',
       summary: "Show a run's errors",
       description:

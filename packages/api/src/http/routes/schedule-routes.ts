@@ -22,29 +22,23 @@ import {
 import { listSchedules, showSchedule } from '../../handlers/schedules/show-schedules.ts'
 import { storeSchedule, syncSchedules } from '../../handlers/schedules/store-schedules.ts'
 import type { ApiContext } from '../context.ts'
-import { BODY_PROBLEMS } from './body-problems.ts'
-import { type Route, route } from './route.ts'
+import { type Route, routesOf } from './route.ts'
 
 const nameParams = z.object({ name: z.string().describe("The schedule's name.") })
 
 /** What the requests that control one schedule have in common. */
 const control = {
-  method: 'POST',
-  access: 'key',
-  tag: 'Schedules',
   params: nameParams,
   body: scheduleChangeSchema,
   bodyRequired: false,
-  problems: [...BODY_PROBLEMS, 'schedule_not_found'],
+  problems: ['redis_unavailable', 'schedule_not_found'],
 } as const
+
+const routes = routesOf({ tag: 'Schedules' })
 
 export function scheduleRoutes(context: ApiContext): readonly Route[] {
   return [
-    route({
-      method: 'GET',
-      path: '/v1/schedules',
-      access: 'browser',
-      tag: 'Schedules',
+    routes.get('/v1/schedules', {
       operationId: 'listSchedules',
       summary: 'List the schedules',
       description:
@@ -53,14 +47,10 @@ export function scheduleRoutes(context: ApiContext): readonly Route[] {
         'Follow `next` until it is absent.',
       query: schedulesQuerySchema,
       responses: { 200: { description: 'One page.', schema: scheduleListSchema } },
-      problems: ['invalid_request', 'invalid_cursor', 'unauthorized', 'redis_unavailable'],
+      problems: ['invalid_cursor', 'redis_unavailable'],
       handle: listSchedules(context),
     }),
-    route({
-      method: 'POST',
-      path: '/v1/schedules',
-      access: 'key',
-      tag: 'Schedules',
+    routes.post('/v1/schedules', {
       operationId: 'storeSchedule',
       summary: 'Create or change a schedule',
       description:
@@ -77,11 +67,11 @@ export function scheduleRoutes(context: ApiContext): readonly Route[] {
         201: {
           description: 'The schedule is created.',
           schema: scheduleStoredSchema,
-          headers: [{ name: 'Location', description: "The schedule's path." }],
+          location: "The schedule's path.",
         },
       },
       problems: [
-        ...BODY_PROBLEMS,
+        'redis_unavailable',
         'unknown_task',
         'invalid_input',
         'invalid_follow_up',
@@ -90,11 +80,7 @@ export function scheduleRoutes(context: ApiContext): readonly Route[] {
       ],
       handle: storeSchedule(context),
     }),
-    route({
-      method: 'POST',
-      path: '/v1/schedules/sync',
-      access: 'key',
-      tag: 'Schedules',
+    routes.post('/v1/schedules/sync', {
       operationId: 'syncSchedules',
       summary: "Make the stored schedules match the catalogue's",
       description:
@@ -110,67 +96,50 @@ export function scheduleRoutes(context: ApiContext): readonly Route[] {
           schema: scheduleSyncSchema,
         },
       },
-      problems: [...BODY_PROBLEMS, 'schedule_name_taken'],
+      problems: ['redis_unavailable', 'schedule_name_taken'],
       handle: syncSchedules(context),
     }),
-    route({
-      method: 'GET',
-      path: '/v1/schedules/:name',
-      access: 'browser',
-      tag: 'Schedules',
+    routes.get('/v1/schedules/:name', {
       operationId: 'showSchedule',
       summary: 'Show a schedule and its next ticks',
       params: nameParams,
       query: scheduleQuerySchema,
       responses: { 200: { description: 'The schedule.', schema: scheduleViewSchema } },
-      problems: ['invalid_request', 'unauthorized', 'schedule_not_found', 'redis_unavailable'],
+      problems: ['schedule_not_found', 'redis_unavailable'],
       handle: showSchedule(context),
     }),
-    route({
+    routes.post('/v1/schedules/:name/pause', {
       ...control,
-      path: '/v1/schedules/:name/pause',
       operationId: 'pauseSchedule',
       summary: 'Pause a schedule',
       description: 'Stops the ticks until the schedule is resumed. Tasks that have been enqueued are not affected.',
       responses: { 200: { description: 'The schedule is paused.', schema: scheduleViewSchema } },
       handle: pauseSchedule(context),
     }),
-    route({
+    routes.post('/v1/schedules/:name/resume', {
       ...control,
-      path: '/v1/schedules/:name/resume',
       operationId: 'resumeSchedule',
       summary: 'Resume a paused schedule',
       description: 'Continues with the first tick after now. Ticks that passed during the pause are not caught up.',
       responses: { 200: { description: 'The schedule is active.', schema: scheduleViewSchema } },
       handle: resumeSchedule(context),
     }),
-    route({
+    routes.post('/v1/schedules/:name/run', {
       ...control,
-      path: '/v1/schedules/:name/run',
       operationId: 'runSchedule',
       summary: 'Run a schedule now',
       description:
         "Enqueues the schedule's task at once, even if the schedule is paused or the previous run has not ended. The ticks are not " +
         'affected. The request is not idempotent.',
-      responses: {
-        202: {
-          description: 'The task is stored.',
-          schema: acceptedSchema,
-          headers: [{ name: 'Location', description: "The task's path." }],
-        },
-      },
+      responses: { 202: { description: 'The task is stored.', schema: acceptedSchema, location: "The task's path." } },
       problems: [...control.problems, 'enqueue_rate_exceeded', 'queue_draining', 'redis_full', 'unreadable_payload'],
       handle: runSchedule(context),
     }),
-    route({
-      method: 'DELETE',
-      path: '/v1/schedules/:name',
-      access: 'key',
-      tag: 'Schedules',
+    routes.delete('/v1/schedules/:name', {
       params: nameParams,
       query: scheduleChangeSchema,
       // A request may have a body, although the route does not use it.
-      problems: [...BODY_PROBLEMS, 'schedule_not_found'],
+      problems: ['redis_unavailable', 'schedule_not_found'],
       operationId: 'deleteSchedule',
       summary: 'Delete a schedule',
       description:

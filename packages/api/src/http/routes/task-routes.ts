@@ -28,17 +28,11 @@ import { enqueueTask } from '../../handlers/enqueueing/enqueue-task.ts'
 import { listTasks } from '../../handlers/list-tasks.ts'
 import { showTask } from '../../handlers/show-task.ts'
 import type { ApiContext } from '../context.ts'
-import { BODY_PROBLEMS } from './body-problems.ts'
 import { ORIGIN_HEADERS, taskIdParams } from './request-parts.ts'
-import { type Route, route } from './route.ts'
+import { type Route, routesOf } from './route.ts'
 
 /** The problems that the API may return for any request that enqueues tasks. */
 const PROBLEMS_OF_ENQUEUE = [
-  'malformed_json',
-  'invalid_request',
-  'unauthorized',
-  'payload_too_large',
-  'unsupported_media_type',
   'unknown_task',
   'invalid_input',
   'invalid_follow_up',
@@ -71,14 +65,12 @@ const PREFER_HEADER = { name: 'Prefer', description: '`wait=SECONDS` (RFC 7240).
 
 const PREFERENCE_APPLIED = { name: 'Preference-Applied', description: '`wait=SECONDS`, if the header was honoured.' }
 
+const routes = routesOf({ tag: 'Tasks' })
+
 export function taskRoutes(context: ApiContext): readonly Route[] {
   const enqueueBody = enqueueBodySchema(context.catalogue)
   return [
-    route({
-      method: 'POST',
-      path: '/v1/tasks',
-      access: 'key',
-      tag: 'Tasks',
+    routes.post('/v1/tasks', {
       operationId: 'enqueueTask',
       summary: 'Enqueue a task',
       description:
@@ -101,17 +93,14 @@ export function taskRoutes(context: ApiContext): readonly Route[] {
         202: {
           description: 'The task is stored.',
           schema: acceptedSchema,
-          headers: [{ name: 'Location', description: "The task's path." }, IDEMPOTENCY_REPLAYED],
+          location: "The task's path.",
+          headers: [IDEMPOTENCY_REPLAYED],
         },
       },
       problems: [...PROBLEMS_OF_ENQUEUE, 'unique_key_taken', 'shutting_down'],
       handle: enqueueTask(context),
     }),
-    route({
-      method: 'POST',
-      path: '/v1/tasks/bulk',
-      access: 'key',
-      tag: 'Tasks',
+    routes.post('/v1/tasks/bulk', {
       operationId: 'enqueueBulk',
       summary: 'Enqueue up to 1,000 tasks',
       description:
@@ -131,11 +120,7 @@ export function taskRoutes(context: ApiContext): readonly Route[] {
       problems: PROBLEMS_OF_ENQUEUE,
       handle: enqueueBulk(context, enqueueBody),
     }),
-    route({
-      method: 'GET',
-      path: '/v1/tasks/:id',
-      access: 'browser',
-      tag: 'Tasks',
+    routes.get('/v1/tasks/:id', {
       operationId: 'showTask',
       summary: 'Show a task, or wait for it to end',
       description:
@@ -147,21 +132,11 @@ export function taskRoutes(context: ApiContext): readonly Route[] {
         wait: waitSchema.optional().describe('How many seconds to wait for the task to end, from 0 to 30.'),
       }),
       headers: [PREFER_HEADER, ...ORIGIN_HEADERS],
-      responses: {
-        200: {
-          description: 'The task.',
-          schema: taskViewSchema,
-          headers: [PREFERENCE_APPLIED],
-        },
-      },
-      problems: ['invalid_request', 'unauthorized', 'task_not_found', 'redis_unavailable'],
+      responses: { 200: { description: 'The task.', schema: taskViewSchema, headers: [PREFERENCE_APPLIED] } },
+      problems: ['task_not_found', 'redis_unavailable'],
       handle: showTask(context),
     }),
-    route({
-      method: 'POST',
-      path: '/v1/tasks/:id/cancel',
-      access: 'key',
-      tag: 'Tasks',
+    routes.post('/v1/tasks/:id/cancel', {
       operationId: 'cancelTask',
       summary: 'Cancel a task',
       description:
@@ -176,22 +151,10 @@ export function taskRoutes(context: ApiContext): readonly Route[] {
       bodyRequired: false,
       headers: ORIGIN_HEADERS,
       responses: { 200: { description: 'The result of the request. Check its `outcome`.', schema: cancelledSchema } },
-      problems: [
-        'malformed_json',
-        'invalid_request',
-        'unauthorized',
-        'task_not_found',
-        'payload_too_large',
-        'unsupported_media_type',
-        'redis_unavailable',
-      ],
+      problems: ['task_not_found', 'redis_unavailable'],
       handle: cancelTask(context),
     }),
-    route({
-      method: 'POST',
-      path: '/v1/tasks/cancel',
-      access: 'key',
-      tag: 'Tasks',
+    routes.post('/v1/tasks/cancel', {
       operationId: 'cancelTasks',
       summary: "Cancel a queue's tasks by name, tag and age",
       description:
@@ -208,31 +171,23 @@ export function taskRoutes(context: ApiContext): readonly Route[] {
         202: {
           description: 'The cancellation is in effect, and no matching task will start.',
           schema: cancellationSchema,
-          headers: [{ name: 'Location', description: "The path that shows this cancellation's progress." }],
+          location: "The path that shows this cancellation's progress.",
         },
       },
-      problems: [...BODY_PROBLEMS, 'queue_not_found', 'unknown_task', 'too_many_cancels'],
+      problems: ['redis_unavailable', 'queue_not_found', 'unknown_task', 'too_many_cancels'],
       handle: cancelByFilter(context),
     }),
-    route({
-      method: 'GET',
-      path: '/v1/cancels/:id',
-      access: 'browser',
-      tag: 'Tasks',
+    routes.get('/v1/cancels/:id', {
       operationId: 'showCancel',
       summary: 'Show the progress of a cancel by filter',
       description: 'The progress remains available for 24 hours after the cancellation completes.',
       params: z.object({ id: z.string().describe("The cancellation's id.") }),
       headers: ORIGIN_HEADERS,
       responses: { 200: { description: 'The cancellation.', schema: cancellationSchema } },
-      problems: ['unauthorized', 'cancel_not_found', 'redis_unavailable'],
+      problems: ['cancel_not_found', 'redis_unavailable'],
       handle: showCancel(context),
     }),
-    route({
-      method: 'GET',
-      path: '/v1/tasks',
-      access: 'browser',
-      tag: 'Tasks',
+    routes.get('/v1/tasks', {
       operationId: 'listTasks',
       summary: "List a queue's tasks that have a given status",
       description:
@@ -243,7 +198,7 @@ export function taskRoutes(context: ApiContext): readonly Route[] {
       query: listQuerySchema,
       headers: ORIGIN_HEADERS,
       responses: { 200: { description: 'One page.', schema: taskPageSchema } },
-      problems: ['invalid_request', 'invalid_cursor', 'unauthorized', 'queue_not_found', 'redis_unavailable'],
+      problems: ['invalid_cursor', 'queue_not_found', 'redis_unavailable'],
       handle: listTasks(context),
     }),
   ]
