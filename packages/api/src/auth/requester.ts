@@ -10,3 +10,8 @@ export function requesterOf({ keyFingerprint, apiKeyName }: FastifyRequest, name
   const key = `key ${hasName ? `${apiKeyName} ` : ''}${keyFingerprint ?? 'unknown'}`
   return name === undefined ? key : `${name} (${key})`
 }
+
+/** Like {@link requesterOf}, with the name from a body that has been validated: undefined, null, or an object with an optional name. */
+export function requesterIn({ request, body }: { readonly request: FastifyRequest; readonly body: unknown }): string {
+  return requesterOf(request, ((body ?? {}) as { readonly by?: string }).by)
+}

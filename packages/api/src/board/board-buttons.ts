@@ -1,12 +1,11 @@
 // What the board's buttons do: the same operations as the API's own routes, which check the request and write its audit line.
 //
 // Bull Board's handlers are not used, because they change jobs through BullMQ, past the status index and the audit.
-import { BullpenError } from '@bullpen/contract'
+import { BullpenError, type DeadTaskAction } from '@bullpen/contract'
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import { changeDeadTasks } from '../handlers/dead-tasks/change-dead-tasks.ts'
-import { deleteTask } from '../handlers/dead-tasks/delete-task.ts'
-import { retryTask } from '../handlers/dead-tasks/retry-task.ts'
-import { sendCommand } from '../handlers/send-command.ts'
+import { sendCommand } from '../handlers/commands.ts'
+import { changeDeadTasks } from '../handlers/dead-tasks/dead-requests.ts'
+import { deleteTask, retryTask } from '../handlers/dead-tasks/one-task.ts'
 import type { ApiContext } from '../http/context.ts'
 import { readEntry } from './error-kinds.ts'
 import { isTab, TABS } from './tabs.ts'
@@ -30,20 +29,10 @@ export type Button = (press: Press) => Promise<unknown>
 
 /** The routes of the buttons that work, by method and path. Every other route that changes something is refused. */
 export function boardButtons(context: ApiContext, queues: readonly BoardQueue[]): ReadonlyMap<string, Button> {
-  const retryOne = retryTask(context)
-  const deleteOne = deleteTask(context)
-  const retryAll = changeDeadTasks(context, 'retry')
-  const deleteAll = changeDeadTasks(context, 'delete')
-  const command = sendCommand(context)
-
-  const send = (action: 'pause' | 'resume', queue: string, { request, reply }: Press) =>
-    command({
-      params: undefined,
-      query: { wait: 0 },
-      body: { action, queue, by: request.requesterName },
-      request,
-      reply,
-    })
+  const send = (action: 'pause' | 'resume', queue: string, { request, reply }: Press) => {
+    const body = { action, queue, by: request.requesterName }
+    return sendCommand(context, { params: undefined, query: { wait: 0 }, body, request, reply })
+  }
   /** Leaves queues alone that are in the state already, because a resume would also end a drain. */
   const sendToAll = async (action: 'pause' | 'resume', press: Press) => {
     for (const queue of queues) {
@@ -52,42 +41,30 @@ export function boardButtons(context: ApiContext, queues: readonly BoardQueue[])
     }
     return {}
   }
-  const changeAll = (change: typeof retryAll, reason: string): Button => {
+  const changeAll = (action: DeadTaskAction, reason: string): Button => {
     return async ({ request, reply, params: { queueName, queueStatus } }) => {
       if (!isTab(queueStatus) || TABS[queueStatus] !== 'dead') throw refusal(reason)
-      const by = request.requesterName
-      const body = { ...readEntry(queueName), by }
-      const accepted = await change({ params: undefined, query: { dryRun: false }, body, request, reply })
+      const body = { ...readEntry(queueName), by: request.requesterName }
+      const call = { params: undefined, query: { dryRun: false }, body, request, reply }
+      const accepted = await changeDeadTasks(context, action, call)
       // The page shows `skipped` in a toast, with a text of ours (board-texts.ts).
       return { ...accepted, skipped: accepted.matching }
     }
   }
+  const retryOne: Button = ({ request, reply, params }) => {
+    const body = { by: request.requesterName }
+    return retryTask(context, { params: { id: params.jobId }, query: undefined, body, request, reply })
+  }
+  const deleteOne: Button = ({ request, reply, params }) => {
+    const query = { by: request.requesterName }
+    return deleteTask(context, { params: { id: params.jobId }, query, body: undefined, request, reply })
+  }
 
   return new Map<string, Button>([
-    [
-      'PUT /api/queues/:queueName/:jobId/retry',
-      async ({ request, reply, params }) =>
-        retryOne({
-          params: { id: params.jobId },
-          query: undefined,
-          body: { by: request.requesterName },
-          request,
-          reply,
-        }),
-    ],
-    [
-      'PUT /api/queues/:queueName/:jobId/clean',
-      async ({ request, reply, params }) =>
-        deleteOne({
-          params: { id: params.jobId },
-          query: { by: request.requesterName },
-          body: undefined,
-          request,
-          reply,
-        }),
-    ],
-    ['PUT /api/queues/:queueName/retry/:queueStatus', changeAll(retryAll, 'only dead tasks can be retried')],
-    ['PUT /api/queues/:queueName/clean/:queueStatus', changeAll(deleteAll, DELETE)],
+    ['PUT /api/queues/:queueName/:jobId/retry', retryOne],
+    ['PUT /api/queues/:queueName/:jobId/clean', deleteOne],
+    ['PUT /api/queues/:queueName/retry/:queueStatus', changeAll('retry', 'only dead tasks can be retried')],
+    ['PUT /api/queues/:queueName/clean/:queueStatus', changeAll('delete', DELETE)],
     ['PUT /api/queues/:queueName/pause', async (press) => send('pause', queueOf(press), press)],
     ['PUT /api/queues/:queueName/resume', async (press) => send('resume', queueOf(press), press)],
     ['PUT /api/queues/pause', async (press) => sendToAll('pause', press)],

@@ -3,7 +3,7 @@ import { BullpenError, type Catalogue } from '@bullpen/contract'
 import type { CommandSpec } from '@bullpen/contract/internal'
 import type { Command, LimiterStatus, QueueSettings } from '@bullpen/engine/internal'
 import type { ApiContext } from '../http/context.ts'
-import { queueNotFound } from '../http/problems/queue-not-found.ts'
+import { knownQueues } from '../http/known-names.ts'
 
 type LimitSpec = Extract<CommandSpec, { action: 'limit' }>
 
@@ -27,7 +27,7 @@ export async function assertHasTarget(
   const { queue } = spec
   if (spec.action === 'limit') assertKnown(spec.apiKeyName, apiKeyNames)
   if (queue === undefined) return
-  if (!catalogue.queues.includes(queue)) throw queueNotFound(queue, catalogue.queues)
+  knownQueues(catalogue, queue)
   if (spec.action === 'breaker') assertHasBreaker(spec, catalogue)
   if (spec.action !== 'limit') return
   const missing = [missingTurns, missingConcurrency, missingPermits].flatMap((find) => find(spec, queue, catalogue))

@@ -6,7 +6,7 @@ import type { QueueTotals } from '@bullpen/engine'
 import { isAlive, type WorkerStatus } from '@bullpen/engine/internal'
 import type { z } from 'zod'
 import type { ApiContext } from '../http/context.ts'
-import { queueNotFound } from '../http/problems/queue-not-found.ts'
+import { knownQueues } from '../http/known-names.ts'
 import type { Call } from '../http/routes/route.ts'
 import { fingerprintView } from '../views/dead-task-view.ts'
 import { queueView } from '../views/fleet-view.ts'
@@ -75,11 +75,9 @@ export function listQueues({ catalogue, broker, fleet, platform }: ApiContext) {
   }
 
   return async ({ query }: Call<unknown, z.output<typeof queuesQuerySchema>>): Promise<QueuePage> => {
-    const { queue } = query
-    if (queue !== undefined && !catalogue.queues.includes(queue)) throw queueNotFound(queue, catalogue.queues)
+    const queues = knownQueues(catalogue, query.queue)
     const { now, workers } = await fleet.workers()
     const live = workers.filter((worker) => isAlive(worker, now))
-    const queues = queue === undefined ? catalogue.queues : [queue]
     return { now: timeText(now), queues: await Promise.all(queues.map((each) => stats(each, live))) }
   }
 }

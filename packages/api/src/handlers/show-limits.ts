@@ -4,7 +4,7 @@ import type { LimitsView } from '@bullpen/contract'
 import { type limitsQuerySchema, timeText } from '@bullpen/contract/internal'
 import type { z } from 'zod'
 import type { ApiContext } from '../http/context.ts'
-import { queueNotFound } from '../http/problems/queue-not-found.ts'
+import { knownQueues } from '../http/known-names.ts'
 import type { Call } from '../http/routes/route.ts'
 import { breakerView } from '../views/fleet-view.ts'
 import { keyView, limitsInForce } from '../views/limits-view.ts'
@@ -14,7 +14,7 @@ export function showLimits({ catalogue, broker, fleet, apiKeyNames }: ApiContext
     params: { queue },
     query,
   }: Call<{ queue: string }, z.output<typeof limitsQuerySchema>>): Promise<LimitsView> => {
-    if (!catalogue.queues.includes(queue)) throw queueNotFound(queue, catalogue.queues)
+    knownQueues(catalogue, queue)
     const { concurrencyKey, sort: order = 'backlog', limit, cursor } = query
     const definition = catalogue.queue(queue)
     const [stored, page] = await Promise.all([

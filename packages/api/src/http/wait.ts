@@ -5,6 +5,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import { abortOnFirst } from './abort-on-first.ts'
 import type { ApiContext } from './context.ts'
 import { preferredWait } from './prefer.ts'
+import type { Call } from './routes/route.ts'
 
 export interface WaitQuery {
   /** In seconds. */
@@ -22,6 +23,17 @@ export function secondsToWait(query: WaitQuery, request: FastifyRequest, reply: 
   const seconds = Math.min(preferred, MAX_WAIT_S)
   reply.header('preference-applied', `wait=${seconds}`)
   return seconds
+}
+
+/** Calls `find`, or `wait` if the request wants to wait: until the wait is over, the API closes or the caller disconnects. */
+export function findOrWait<T>(
+  { query, request, reply }: Call<unknown, WaitQuery>,
+  closing: AbortSignal,
+  find: () => Promise<T>,
+  wait: (signal: AbortSignal) => Promise<T>,
+): Promise<T> {
+  const seconds = secondsToWait(query, request, reply)
+  return seconds === 0 ? find() : abortOnFirst(seconds * 1_000, closing, reply.raw, wait)
 }
 
 /**

@@ -1,5 +1,5 @@
 // Converts counts of dead tasks, and requests to retry or delete them, to the form that the API returns.
-import type { DeadTaskPreview, DeadTaskRequest, QueueStats } from '@bullpen/contract'
+import type { DeadTaskFilter, DeadTaskPreview, DeadTaskRequest, QueueStats } from '@bullpen/contract'
 import { optionalTime, timeText } from '@bullpen/contract/internal'
 import type { DeadFilter, DeadProgress, FingerprintCount } from '@bullpen/engine/internal'
 
@@ -24,6 +24,19 @@ export function deadRequestView({ request, changed, doneAt, stoppedBy }: DeadPro
 function statusOf({ doneAt, stoppedBy }: Pick<DeadProgress, 'doneAt' | 'stoppedBy'>): DeadTaskRequest['status'] {
   if (doneAt === undefined) return 'pending'
   return stoppedBy === undefined ? 'done' : 'stopped'
+}
+
+/** Reads a filter from a request, whose times are texts. */
+export function deadFilter({
+  endedFrom,
+  endedUntil,
+  ...filter
+}: { readonly [K in keyof DeadTaskFilter]: DeadTaskFilter[K] | undefined }): DeadFilter {
+  return {
+    ...filter,
+    endedFrom: endedFrom && Date.parse(endedFrom),
+    endedUntil: endedUntil && Date.parse(endedUntil),
+  } as DeadFilter
 }
 
 /** Returns the fields of a filter that are given. */

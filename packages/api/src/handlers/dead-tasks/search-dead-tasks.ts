@@ -1,20 +1,30 @@
-// GET /v1/dead-tasks returns the dead tasks of a queue that match a filter, newest first, page by page.
-import type { TaskPage } from '@bullpen/contract'
-import type { deadQuerySchema } from '@bullpen/contract/internal'
-import type { z } from 'zod'
+// GET /v1/dead-tasks returns the dead tasks of a queue that match a filter, newest first, page by page. GET /v1/dead-tasks/fingerprints
+// counts dead tasks by kind of error, in one queue or in all of them.
+import type { FingerprintCounts, TaskPage } from '@bullpen/contract'
+import type { deadQuerySchema, fingerprintsQuerySchema } from '@bullpen/contract/internal'
 import type { ApiContext } from '../../http/context.ts'
-import { queueNotFound } from '../../http/problems/queue-not-found.ts'
-import type { Call } from '../../http/routes/route.ts'
+import { knownQueues } from '../../http/known-names.ts'
+import type { QueryCall } from '../../http/routes/route.ts'
+import { deadFilter, fingerprintView } from '../../views/dead-task-view.ts'
 import { linkedTaskView } from '../../views/linked-task-view.ts'
-import { deadFilter } from './dead-filter.ts'
 
-export function searchDeadTasks(context: ApiContext) {
-  const { catalogue, broker } = context
-  const view = linkedTaskView(context)
-  return async ({ query }: Call<unknown, z.output<typeof deadQuerySchema>>): Promise<TaskPage> => {
-    const { limit, cursor, ...filter } = query
-    if (!catalogue.queues.includes(filter.queue)) throw queueNotFound(filter.queue, catalogue.queues)
-    const { tasks, next } = await broker.searchDead({ ...deadFilter(filter), limit, cursor })
-    return { tasks: tasks.map(view), ...(next === undefined ? {} : { next }) }
-  }
+export async function searchDeadTasks(
+  context: ApiContext,
+  { query: { limit, cursor, ...filter } }: QueryCall<typeof deadQuerySchema>,
+): Promise<TaskPage> {
+  knownQueues(context.catalogue, filter.queue)
+  const { tasks, next } = await context.broker.searchDead({ ...deadFilter(filter), limit, cursor })
+  return { tasks: tasks.map(linkedTaskView(context)), ...(next !== undefined && { next }) }
+}
+
+export async function countFingerprints(
+  { catalogue, broker }: ApiContext,
+  { query }: QueryCall<typeof fingerprintsQuerySchema>,
+): Promise<FingerprintCounts> {
+  const counts = await Promise.all(
+    knownQueues(catalogue, query.queue).map(async (queue) =>
+      (await broker.countDead(queue)).map((count) => ({ queue, ...fingerprintView(count) })),
+    ),
+  )
+  return { fingerprints: counts.flat().toSorted((a, b) => b.count - a.count) }
 }

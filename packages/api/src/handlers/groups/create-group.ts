@@ -11,10 +11,9 @@ import { countsApiKeys, groupExists, groupView, newGroup, planFollowUps } from '
 import type { z } from 'zod'
 import { requesterOf } from '../../auth/requester.ts'
 import type { ApiContext } from '../../http/context.ts'
-import type { Call } from '../../http/routes/route.ts'
+import type { Call, IdCall } from '../../http/routes/route.ts'
 import { originOf } from '../enqueueing/planned-task.ts'
 import { memberPlanner } from './group-members.ts'
-import type { GroupParams } from './show-groups.ts'
 
 /** The key of the members that are added together with their group, of which there is one request at most. */
 const FIRST_MEMBERS = 'create'
@@ -57,7 +56,7 @@ export function createGroup(context: ApiContext, taskSchema: z.ZodType) {
 
 export function addToGroup(context: ApiContext, taskSchema: z.ZodType) {
   const planMembers = memberPlanner(context, taskSchema)
-  return async ({ params, body, request, reply }: Call<GroupParams>): Promise<MembersAdded> => {
+  return async ({ params, body, request, reply }: IdCall): Promise<MembersAdded> => {
     const { tasks, seal = false } = body as AddToGroupRequest
     const members = planMembers(request, tasks)
     await members.keepToRate()

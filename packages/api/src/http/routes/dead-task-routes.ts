@@ -17,13 +17,14 @@ import {
   taskPageSchema,
 } from '@bullpen/contract/internal'
 import { z } from 'zod'
-import { changeDeadTasks } from '../../handlers/dead-tasks/change-dead-tasks.ts'
-import { countFingerprints } from '../../handlers/dead-tasks/count-fingerprints.ts'
-import { deleteTask } from '../../handlers/dead-tasks/delete-task.ts'
-import { retryTask } from '../../handlers/dead-tasks/retry-task.ts'
-import { searchDeadTasks } from '../../handlers/dead-tasks/search-dead-tasks.ts'
-import { listDeadRequests, showDeadRequest } from '../../handlers/dead-tasks/show-dead-requests.ts'
-import { stopDeadRequest } from '../../handlers/dead-tasks/stop-dead-request.ts'
+import {
+  changeDeadTasks,
+  listDeadRequests,
+  showDeadRequest,
+  stopDeadRequest,
+} from '../../handlers/dead-tasks/dead-requests.ts'
+import { deleteTask, retryTask } from '../../handlers/dead-tasks/one-task.ts'
+import { countFingerprints, searchDeadTasks } from '../../handlers/dead-tasks/search-dead-tasks.ts'
 import type { ApiContext } from '../context.ts'
 import { REQUEST_ID_HEADERS, taskIdParams } from './request-parts.ts'
 import { type Route, routesOf } from './route.ts'
@@ -78,7 +79,7 @@ export function deadTaskRoutes(context: ApiContext): readonly Route[] {
         'unsafe_redis',
         'redis_unavailable',
       ],
-      handle: retryTask(context),
+      handle: (call) => retryTask(context, call),
     }),
     routes.delete('/v1/tasks/:id', {
       operationId: 'deleteTask',
@@ -88,7 +89,7 @@ export function deadTaskRoutes(context: ApiContext): readonly Route[] {
       query: deleteOneQuerySchema,
       responses: { 200: { description: 'The task is deleted.', schema: deletedSchema } },
       problems: ['task_not_found', 'task_not_dead', 'redis_unavailable'],
-      handle: deleteTask(context),
+      handle: (call) => deleteTask(context, call),
     }),
     routes.get('/v1/dead-tasks', {
       operationId: 'searchDeadTasks',
@@ -99,7 +100,7 @@ export function deadTaskRoutes(context: ApiContext): readonly Route[] {
       query: deadQuerySchema,
       responses: { 200: { description: 'One page.', schema: taskPageSchema } },
       problems: ['invalid_cursor', 'queue_not_found', 'redis_unavailable'],
-      handle: searchDeadTasks(context),
+      handle: (call) => searchDeadTasks(context, call),
     }),
     routes.get('/v1/dead-tasks/fingerprints', {
       operationId: 'countFingerprints',
@@ -110,7 +111,7 @@ export function deadTaskRoutes(context: ApiContext): readonly Route[] {
       query: fingerprintsQuerySchema,
       responses: { 200: { description: 'The counts.', schema: fingerprintCountsSchema } },
       problems: ['queue_not_found', 'redis_unavailable'],
-      handle: countFingerprints(context),
+      handle: (call) => countFingerprints(context, call),
     }),
     routes.post('/v1/dead-tasks/retry', {
       operationId: 'retryDeadTasks',
@@ -122,7 +123,7 @@ export function deadTaskRoutes(context: ApiContext): readonly Route[] {
         'the number of matching tasks without retrying them. The request is not idempotent: a second one also retries tasks that ' +
         'have died since the first.',
       ...CHANGE,
-      handle: changeDeadTasks(context, 'retry'),
+      handle: (call) => changeDeadTasks(context, 'retry', call),
     }),
     routes.post('/v1/dead-tasks/delete', {
       operationId: 'deleteDeadTasks',
@@ -133,7 +134,7 @@ export function deadTaskRoutes(context: ApiContext): readonly Route[] {
         'matching tasks without deleting them. The request is not idempotent: a second one also deletes tasks that have died since ' +
         'the first.',
       ...CHANGE,
-      handle: changeDeadTasks(context, 'delete'),
+      handle: (call) => changeDeadTasks(context, 'delete', call),
     }),
     routes.get('/v1/dead-tasks/requests', {
       operationId: 'listDeadTaskRequests',
@@ -144,7 +145,7 @@ export function deadTaskRoutes(context: ApiContext): readonly Route[] {
       query: deadRequestsQuerySchema,
       responses: { 200: { description: 'The requests.', schema: deadRequestPageSchema } },
       problems: ['queue_not_found', 'redis_unavailable'],
-      handle: listDeadRequests(context),
+      handle: (call) => listDeadRequests(context, call),
     }),
     routes.get('/v1/dead-tasks/requests/:id', {
       operationId: 'showDeadTaskRequest',
@@ -153,7 +154,7 @@ export function deadTaskRoutes(context: ApiContext): readonly Route[] {
       params: z.object({ id: z.string().describe("The request's id.") }),
       responses: { 200: { description: 'The request.', schema: deadRequestSchema } },
       problems: ['dead_task_request_not_found', 'redis_unavailable'],
-      handle: showDeadRequest(context),
+      handle: (call) => showDeadRequest(context, call),
     }),
     routes.post('/v1/dead-tasks/requests/:id/stop', {
       operationId: 'stopDeadTaskRequest',
@@ -168,7 +169,7 @@ export function deadTaskRoutes(context: ApiContext): readonly Route[] {
         200: { description: 'The request, which is stopped or was already done.', schema: deadRequestSchema },
       },
       problems: ['redis_unavailable', 'dead_task_request_not_found'],
-      handle: stopDeadRequest(context),
+      handle: (call) => stopDeadRequest(context, call),
     }),
   ]
 }

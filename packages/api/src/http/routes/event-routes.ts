@@ -1,9 +1,12 @@
 // Defines the routes that stream events.
 import { eventsQuerySchema, groupStreamSchema, queueStreamSchema, taskStreamSchema } from '@bullpen/contract/internal'
 import { z } from 'zod'
-import { streamGroupEvents } from '../../handlers/events/stream-group-events.ts'
-import { streamQueueEvents, streamTagEvents } from '../../handlers/events/stream-queue-events.ts'
-import { streamTaskEvents } from '../../handlers/events/stream-task-events.ts'
+import {
+  streamGroupEvents,
+  streamQueueEvents,
+  streamTagEvents,
+  streamTaskEvents,
+} from '../../handlers/events/event-streams.ts'
 import type { ApiContext } from '../context.ts'
 import { type Route, routesOf } from './route.ts'
 

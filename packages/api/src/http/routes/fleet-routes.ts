@@ -18,13 +18,9 @@ import {
   slotQuerySchema,
 } from '@bullpen/contract/internal'
 import { z } from 'zod'
-import { listCommands } from '../../handlers/list-commands.ts'
-import { listPools } from '../../handlers/list-pools.ts'
+import { listCommands, sendCommand, showCommand } from '../../handlers/commands.ts'
+import { listPools, listSlots, showFleet } from '../../handlers/fleet.ts'
 import { listQueues } from '../../handlers/list-queues.ts'
-import { listSlots } from '../../handlers/list-slots.ts'
-import { sendCommand } from '../../handlers/send-command.ts'
-import { showCommand } from '../../handlers/show-command.ts'
-import { showFleet } from '../../handlers/show-fleet.ts'
 import { showLimits } from '../../handlers/show-limits.ts'
 import type { ApiContext } from '../context.ts'
 import { type Route, routesOf } from './route.ts'
@@ -45,7 +41,7 @@ export function fleetRoutes(context: ApiContext): readonly Route[] {
       query: fleetQuerySchema,
       responses: { 200: { description: 'The fleet.', schema: fleetViewSchema } },
       problems: LOOKED_UP,
-      handle: showFleet(context),
+      handle: (call) => showFleet(context, call),
     }),
     routes.get('/v1/queues', {
       operationId: 'listQueues',
@@ -80,7 +76,7 @@ export function fleetRoutes(context: ApiContext): readonly Route[] {
       query: poolQuerySchema,
       responses: { 200: { description: 'All matching pools.', schema: poolPageSchema } },
       problems: LOOKED_UP,
-      handle: listPools(context),
+      handle: (call) => listPools(context, call),
     }),
     routes.get('/v1/slots', {
       operationId: 'listSlots',
@@ -91,7 +87,7 @@ export function fleetRoutes(context: ApiContext): readonly Route[] {
       query: slotQuerySchema,
       responses: { 200: { description: 'All matching slots.', schema: slotPageSchema } },
       problems: LOOKED_UP,
-      handle: listSlots(context),
+      handle: (call) => listSlots(context, call),
     }),
     routes.post('/v1/commands', {
       operationId: 'sendCommand',
@@ -105,7 +101,7 @@ export function fleetRoutes(context: ApiContext): readonly Route[] {
       body: commandRequestSchema,
       responses: { 200: { description: 'The command is stored. Check its `outcome`.', schema: commandViewSchema } },
       problems: ['queue_not_found', 'worker_not_found', 'command_id_reused', 'redis_unavailable'],
-      handle: sendCommand(context),
+      handle: (call) => sendCommand(context, call),
     }),
     routes.get('/v1/commands', {
       operationId: 'listCommands',
@@ -116,7 +112,7 @@ export function fleetRoutes(context: ApiContext): readonly Route[] {
       query: commandsQuerySchema,
       responses: { 200: { description: 'The newest commands.', schema: commandPageSchema } },
       problems: ['redis_unavailable'],
-      handle: listCommands(context),
+      handle: (call) => listCommands(context, call),
     }),
     routes.get('/v1/commands/:id', {
       operationId: 'showCommand',
@@ -125,7 +121,7 @@ export function fleetRoutes(context: ApiContext): readonly Route[] {
       query: commandQuerySchema,
       responses: { 200: { description: 'The command.', schema: commandViewSchema } },
       problems: ['command_not_found', 'redis_unavailable'],
-      handle: showCommand(context),
+      handle: (call) => showCommand(context, call),
     }),
   ]
 }

@@ -17,9 +17,8 @@ import {
   uncheckedMembersBodySchema,
 } from '@bullpen/contract/internal'
 import { z } from 'zod'
-import { cancelGroup, sealGroup } from '../../handlers/groups/control-group.ts'
 import { addToGroup, createGroup } from '../../handlers/groups/create-group.ts'
-import { listGroups, showGroup, showGroupResults } from '../../handlers/groups/show-groups.ts'
+import { cancelGroup, listGroups, sealGroup, showGroup, showGroupResults } from '../../handlers/groups/groups.ts'
 import type { ApiContext } from '../context.ts'
 import { type Route, routesOf } from './route.ts'
 
@@ -80,7 +79,7 @@ export function groupRoutes(context: ApiContext): readonly Route[] {
       query: groupsQuerySchema,
       responses: { 200: { description: 'The groups.', schema: groupListSchema } },
       problems: ['redis_unavailable'],
-      handle: listGroups(context),
+      handle: (call) => listGroups(context, call),
     }),
     routes.get('/v1/groups/:id', {
       operationId: 'showGroup',
@@ -93,7 +92,7 @@ export function groupRoutes(context: ApiContext): readonly Route[] {
       query: groupQuerySchema,
       responses: { 200: { description: 'The group.', schema: groupViewSchema } },
       problems: LOOKED_UP,
-      handle: showGroup(context),
+      handle: (call) => showGroup(context, call),
     }),
     routes.post('/v1/groups/:id/tasks', {
       operationId: 'addToGroup',
@@ -127,7 +126,7 @@ export function groupRoutes(context: ApiContext): readonly Route[] {
       bodyRequired: false,
       responses: { 200: { description: 'The group is sealed.', schema: groupViewSchema } },
       problems: ['redis_unavailable', 'group_not_found'],
-      handle: sealGroup(context),
+      handle: (call) => sealGroup(context, call),
     }),
     routes.post('/v1/groups/:id/cancel', {
       operationId: 'cancelGroup',
@@ -141,7 +140,7 @@ export function groupRoutes(context: ApiContext): readonly Route[] {
       bodyRequired: false,
       responses: { 200: { description: 'The group is cancelled, or had already ended.', schema: groupViewSchema } },
       problems: ['redis_unavailable', 'group_not_found'],
-      handle: cancelGroup(context),
+      handle: (call) => cancelGroup(context, call),
     }),
     routes.get('/v1/groups/:id/results', {
       operationId: 'showGroupResults',
@@ -153,7 +152,7 @@ export function groupRoutes(context: ApiContext): readonly Route[] {
       query: groupResultsQuerySchema,
       responses: { 200: { description: 'One page.', schema: groupResultsSchema } },
       problems: LOOKED_UP,
-      handle: showGroupResults(context),
+      handle: (call) => showGroupResults(context, call),
     }),
   ]
 }

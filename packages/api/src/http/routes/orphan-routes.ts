@@ -5,8 +5,7 @@ import {
   orphansDeletedSchema,
   orphansQuerySchema,
 } from '@bullpen/contract/internal'
-import { deleteOrphans } from '../../handlers/orphans/delete-orphans.ts'
-import { findOrphans } from '../../handlers/orphans/find-orphans.ts'
+import { deleteOrphans, findOrphans } from '../../handlers/orphans/orphans.ts'
 import type { ApiContext } from '../context.ts'
 import { type Route, routesOf } from './route.ts'
 
@@ -27,7 +26,7 @@ export function orphanRoutes(context: ApiContext): readonly Route[] {
         200: { description: 'One page, which may be empty although more pages follow.', schema: orphanPageSchema },
       },
       problems: ['invalid_cursor', 'redis_unavailable'],
-      handle: findOrphans(context),
+      handle: (call) => findOrphans(context, call),
     }),
     routes.post('/v1/orphans/delete', {
       operationId: 'deleteOrphans',
@@ -38,7 +37,7 @@ export function orphanRoutes(context: ApiContext): readonly Route[] {
       body: deleteOrphansSchema,
       responses: { 200: { description: 'What was deleted, and what was kept.', schema: orphansDeletedSchema } },
       problems: ['redis_unavailable'],
-      handle: deleteOrphans(context),
+      handle: (call) => deleteOrphans(context, call),
     }),
   ]
 }

@@ -13,6 +13,17 @@ export interface Call<Params = unknown, Query = unknown> {
   readonly reply: FastifyReply
 }
 
+/** A request that has only a query. */
+export type QueryCall<Schema extends z.ZodType> = Call<unknown, z.output<Schema>>
+
+/** A request about the thing with this id. */
+export type IdCall<Query = unknown> = Call<{ readonly id: string }, Query>
+
+/** The query of a request that changes something and has no body. */
+export interface ChangeQuery {
+  readonly by?: string | undefined
+}
+
 export interface HeaderNote {
   readonly name: string
   readonly description: string

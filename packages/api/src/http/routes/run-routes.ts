@@ -12,8 +12,7 @@ import {
   startRunSchema,
 } from '@bullpen/contract/internal'
 import { z } from 'zod'
-import { listRuns, showRun, showRunErrors } from '../../handlers/pipelines/show-runs.ts'
-import { cancelRun, deleteRun, startRun } from '../../handlers/pipelines/start-run.ts'
+import { cancelRun, deleteRun, listRuns, showRun, showRunErrors, startRun } from '../../handlers/pipelines/runs.ts'
 import type { ApiContext } from '../context.ts'
 import { type Route, routesOf } from './route.ts'
 
@@ -56,7 +55,7 @@ export function runRoutes(context: ApiContext): readonly Route[] {
         'redis_full',
         'unsafe_redis',
       ],
-      handle: startRun(context),
+      handle: (call) => startRun(context, call),
     }),
     routes.get('/v1/runs', {
       operationId: 'listRuns',
@@ -65,7 +64,7 @@ export function runRoutes(context: ApiContext): readonly Route[] {
       query: groupsQuerySchema,
       responses: { 200: { description: 'The runs.', schema: runListSchema } },
       problems: ['redis_unavailable'],
-      handle: listRuns(context),
+      handle: (call) => listRuns(context, call),
     }),
     routes.get('/v1/runs/:id', {
       operationId: 'showRun',
@@ -78,7 +77,7 @@ export function runRoutes(context: ApiContext): readonly Route[] {
       query: runQuerySchema,
       responses: { 200: { description: 'The run.', schema: runViewSchema } },
       problems: LOOKED_UP,
-      handle: showRun(context),
+      handle: (call) => showRun(context, call),
     }),
     routes.post('/v1/runs/:id/cancel', {
       operationId: 'cancelRun',
@@ -91,7 +90,7 @@ export function runRoutes(context: ApiContext): readonly Route[] {
       bodyRequired: false,
       responses: { 200: { description: 'The run is cancelled, or had already ended.', schema: runViewSchema } },
       problems: CHANGES,
-      handle: cancelRun(context),
+      handle: (call) => cancelRun(context, call),
     }),
     routes.delete('/v1/runs/:id', {
       operationId: 'deleteRun',
@@ -103,7 +102,7 @@ export function runRoutes(context: ApiContext): readonly Route[] {
       query: deleteOneQuerySchema,
       responses: { 200: { description: 'The run is deleted.', schema: deletedSchema } },
       problems: [...LOOKED_UP, 'run_not_ended'],
-      handle: deleteRun(context),
+      handle: (call) => deleteRun(context, call),
     }),
     routes.get('/v1/runs/:id/errors', {
       operationId: 'showRunErrors',
@@ -115,7 +114,7 @@ export function runRoutes(context: ApiContext): readonly Route[] {
       query: runErrorsQuerySchema,
       responses: { 200: { description: 'One page.', schema: runErrorsSchema } },
       problems: LOOKED_UP,
-      handle: showRunErrors(context),
+      handle: (call) => showRunErrors(context, call),
     }),
   ]
 }

@@ -15,12 +15,14 @@ import {
 import { z } from 'zod'
 import {
   deleteSchedule,
+  listSchedules,
   pauseSchedule,
   resumeSchedule,
   runSchedule,
-} from '../../handlers/schedules/control-schedule.ts'
-import { listSchedules, showSchedule } from '../../handlers/schedules/show-schedules.ts'
-import { storeSchedule, syncSchedules } from '../../handlers/schedules/store-schedules.ts'
+  showSchedule,
+  storeSchedule,
+  syncSchedules,
+} from '../../handlers/schedules/schedules.ts'
 import type { ApiContext } from '../context.ts'
 import { type Route, routesOf } from './route.ts'
 
@@ -48,7 +50,7 @@ export function scheduleRoutes(context: ApiContext): readonly Route[] {
       query: schedulesQuerySchema,
       responses: { 200: { description: 'One page.', schema: scheduleListSchema } },
       problems: ['invalid_cursor', 'redis_unavailable'],
-      handle: listSchedules(context),
+      handle: (call) => listSchedules(context, call),
     }),
     routes.post('/v1/schedules', {
       operationId: 'storeSchedule',
@@ -78,7 +80,7 @@ export function scheduleRoutes(context: ApiContext): readonly Route[] {
         'invalid_duration',
         'schedule_name_taken',
       ],
-      handle: storeSchedule(context),
+      handle: (call) => storeSchedule(context, call),
     }),
     routes.post('/v1/schedules/sync', {
       operationId: 'syncSchedules',
@@ -97,7 +99,7 @@ export function scheduleRoutes(context: ApiContext): readonly Route[] {
         },
       },
       problems: ['redis_unavailable', 'schedule_name_taken'],
-      handle: syncSchedules(context),
+      handle: (call) => syncSchedules(context, call),
     }),
     routes.get('/v1/schedules/:name', {
       operationId: 'showSchedule',
@@ -106,7 +108,7 @@ export function scheduleRoutes(context: ApiContext): readonly Route[] {
       query: scheduleQuerySchema,
       responses: { 200: { description: 'The schedule.', schema: scheduleViewSchema } },
       problems: ['schedule_not_found', 'redis_unavailable'],
-      handle: showSchedule(context),
+      handle: (call) => showSchedule(context, call),
     }),
     routes.post('/v1/schedules/:name/pause', {
       ...control,
@@ -114,7 +116,7 @@ export function scheduleRoutes(context: ApiContext): readonly Route[] {
       summary: 'Pause a schedule',
       description: 'Stops the ticks until the schedule is resumed. Tasks that have been enqueued are not affected.',
       responses: { 200: { description: 'The schedule is paused.', schema: scheduleViewSchema } },
-      handle: pauseSchedule(context),
+      handle: (call) => pauseSchedule(context, call),
     }),
     routes.post('/v1/schedules/:name/resume', {
       ...control,
@@ -122,7 +124,7 @@ export function scheduleRoutes(context: ApiContext): readonly Route[] {
       summary: 'Resume a paused schedule',
       description: 'Continues with the first tick after now. Ticks that passed during the pause are not caught up.',
       responses: { 200: { description: 'The schedule is active.', schema: scheduleViewSchema } },
-      handle: resumeSchedule(context),
+      handle: (call) => resumeSchedule(context, call),
     }),
     routes.post('/v1/schedules/:name/run', {
       ...control,
@@ -133,7 +135,7 @@ export function scheduleRoutes(context: ApiContext): readonly Route[] {
         'affected. The request is not idempotent.',
       responses: { 202: { description: 'The task is stored.', schema: acceptedSchema, location: "The task's path." } },
       problems: [...control.problems, 'enqueue_rate_exceeded', 'queue_draining', 'redis_full', 'unreadable_payload'],
-      handle: runSchedule(context),
+      handle: (call) => runSchedule(context, call),
     }),
     routes.delete('/v1/schedules/:name', {
       params: nameParams,
@@ -145,7 +147,7 @@ export function scheduleRoutes(context: ApiContext): readonly Route[] {
       description:
         "Tasks that have been enqueued are not affected. A schedule of the API's catalogue is created again by the next sync.",
       responses: { 200: { description: 'The schedule is deleted.', schema: scheduleDeletedSchema } },
-      handle: deleteSchedule(context),
+      handle: (call) => deleteSchedule(context, call),
     }),
   ]
 }

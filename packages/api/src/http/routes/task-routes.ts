@@ -152,7 +152,7 @@ export function taskRoutes(context: ApiContext): readonly Route[] {
       headers: ORIGIN_HEADERS,
       responses: { 200: { description: 'The result of the request. Check its `outcome`.', schema: cancelledSchema } },
       problems: ['task_not_found', 'redis_unavailable'],
-      handle: cancelTask(context),
+      handle: (call) => cancelTask(context, call),
     }),
     routes.post('/v1/tasks/cancel', {
       operationId: 'cancelTasks',
@@ -175,7 +175,7 @@ export function taskRoutes(context: ApiContext): readonly Route[] {
         },
       },
       problems: ['redis_unavailable', 'queue_not_found', 'unknown_task', 'too_many_cancels'],
-      handle: cancelByFilter(context),
+      handle: (call) => cancelByFilter(context, call),
     }),
     routes.get('/v1/cancels/:id', {
       operationId: 'showCancel',
@@ -185,7 +185,7 @@ export function taskRoutes(context: ApiContext): readonly Route[] {
       headers: ORIGIN_HEADERS,
       responses: { 200: { description: 'The cancellation.', schema: cancellationSchema } },
       problems: ['cancel_not_found', 'redis_unavailable'],
-      handle: showCancel(context),
+      handle: (call) => showCancel(context, call),
     }),
     routes.get('/v1/tasks', {
       operationId: 'listTasks',
@@ -199,7 +199,7 @@ export function taskRoutes(context: ApiContext): readonly Route[] {
       headers: ORIGIN_HEADERS,
       responses: { 200: { description: 'One page.', schema: taskPageSchema } },
       problems: ['invalid_cursor', 'queue_not_found', 'redis_unavailable'],
-      handle: listTasks(context),
+      handle: (call) => listTasks(context, call),
     }),
   ]
 }
