@@ -5,7 +5,17 @@
 import { randomBytes } from 'node:crypto'
 import { BullpenError, type FinalStatus, isFinal, type TaskId, type TaskRecord } from '@bullpen/contract'
 import { createTaskId, ID_RANDOM_BYTES } from '@bullpen/contract/internal'
-import { definitionLimiter, newTask, permitsLimiter, textOfResult, whyWaiting } from '@bullpen/engine/internal'
+import type { ListQuery } from '@bullpen/engine'
+import {
+  type Breakers,
+  definitionLimiter,
+  type KeyQuery,
+  newTask,
+  type Orphans,
+  permitsLimiter,
+  textOfResult,
+  whyWaiting,
+} from '@bullpen/engine/internal'
 import { DeadChanges } from './dead-tasks/dead-changes.ts'
 import { memoryDeadTasks } from './dead-tasks/memory-dead-tasks.ts'
 import { createMemoryEnqueueing } from './enqueueing/memory-enqueueing.ts'
@@ -21,10 +31,10 @@ import { MemoryOutbox } from './memory-outbox.ts'
 import { memoryRuns } from './memory-runs.ts'
 import { memorySchedules } from './memory-schedules.ts'
 import { memoryWorkers } from './memory-workers.ts'
-import { Outage } from './outage.ts'
+import { guarded, Outage } from './outage.ts'
 import { MemoryStore } from './store/memory-store.ts'
 import { recordOf, type StoredTask, statusOf } from './store/stored-task.ts'
-import { TaskWaiters } from './task-waiters.ts'
+import { Waiters } from './waiters.ts'
 
 /** Returns what a completed task of a pipeline passes on. */
 function outputOf({ output, codec }: StoredTask, status: FinalStatus): string {
@@ -42,12 +52,10 @@ export function memoryBroker(options: MemoryBrokerOptions): MemoryBroker {
   const tasks = new Map<TaskId, StoredTask>()
   const stores = new Map<string, MemoryStore>()
   const deadChanges = new DeadChanges(clock)
-  const waiters = new TaskWaiters()
-
-  const wakeWaiters = ({ id }: StoredTask): void => waiters.wake(id)
+  const waiters = new Waiters<TaskId>()
 
   const onEnded = (task: StoredTask): void => {
-    wakeWaiters(task)
+    waiters.wake(task.id)
     const status = statusOf(task)
     if (!isFinal(status)) return
     if (task.envelope.group !== undefined) groups.ended(task.envelope.group, status)
@@ -63,7 +71,7 @@ export function memoryBroker(options: MemoryBrokerOptions): MemoryBroker {
       if (task.envelope.group !== undefined) groups.ended(task.envelope.group, 'removed')
       if (task.envelope.run !== undefined) runs.ended(task.envelope.run, 'removed', '')
     }
-    wakeWaiters(task)
+    waiters.wake(task.id)
   }
 
   const streams = new Map<string, MemoryEventStream>()
@@ -153,6 +161,8 @@ export function memoryBroker(options: MemoryBrokerOptions): MemoryBroker {
 
   const { workersOf, ...workers } = memoryWorkers({ clock, outage, tasks, storeOf, inputOf: runs.inputOf })
 
+  const parts = { clock, tasks, storeOf }
+
   return {
     enqueue,
     enqueueBulk,
@@ -165,58 +175,52 @@ export function memoryBroker(options: MemoryBrokerOptions): MemoryBroker {
       return id
     },
 
-    find: async (id) => find(id),
+    waitUntilFinished: (id, signal) =>
+      waiters.wait(
+        id,
+        () => find(id),
+        ({ status }) => isFinal(status),
+        signal,
+      ),
 
-    async waitsFor({ id, queue }) {
-      outage.check()
-      const task = tasks.get(id)
-      return task && whyWaiting({ ...storeOf(queue).places.waitFacts(task), ...workersOf(queue) })
-    },
+    ...guarded(check, {
+      ...memoryCancels(parts),
 
-    waitUntilFinished: (id, signal) => waiters.wait(id, find, signal),
+      ...memoryDeadTasks({ ...parts, deadChanges, assertSize: enqueueing.assertSize }),
 
-    ...memoryCancels({ check, clock, tasks, storeOf }),
+      find: async (id: TaskId) => find(id),
 
-    ...memoryDeadTasks({ check, clock, tasks, storeOf, deadChanges, assertSize: enqueueing.assertSize }),
+      async waitsFor({ id, queue }: TaskRecord) {
+        const task = tasks.get(id)
+        return task && whyWaiting({ ...storeOf(queue).places.waitFacts(task), ...workersOf(queue) })
+      },
 
-    async list(query) {
-      outage.check()
-      return listTasks(storeOf(query.queue), query)
-    },
+      list: async (query: ListQuery) => listTasks(storeOf(query.queue), query),
 
-    async counts(queue) {
-      outage.check()
-      return countTasks(storeOf(queue))
-    },
+      counts: async (queue: string) => countTasks(storeOf(queue)),
 
-    async totals(queue) {
-      outage.check()
-      const store = storeOf(queue)
-      const tasks = Object.values(countTasks(store)).reduce((sum, count) => sum + count, 0)
-      const { bytes, accepted, removed, ended } = store.places
-      // There is no index that could drift.
-      return {
-        bytes,
-        accepted,
-        removed,
-        ended,
-        recovered: store.recovered,
-        drift: 0,
-        unaccounted: accepted - tasks - removed,
-        outbox: outbox.state(queue),
-      }
-    },
+      async totals(queue: string) {
+        const store = storeOf(queue)
+        const stored = Object.values(countTasks(store)).reduce((sum, count) => sum + count, 0)
+        const { bytes, accepted, removed, ended } = store.places
+        // There is no index that could drift.
+        return {
+          ...{ bytes, accepted, removed, ended, drift: 0 },
+          recovered: store.recovered,
+          unaccounted: accepted - stored - removed,
+          outbox: outbox.state(queue),
+        }
+      },
 
-    async heldRetries(queue, tasks) {
-      outage.check()
-      const store = storeOf(queue)
-      return tasks.map((task) => store.heldRetries(task))
-    },
+      async heldRetries(queue: string, names: readonly string[]) {
+        const store = storeOf(queue)
+        return names.map((task) => store.heldRetries(task))
+      },
 
-    async concurrencyKeys(query) {
-      outage.check()
-      return concurrencyKeys(storeOf(query.queue), query, clock.now())
-    },
+      concurrencyKeys: async (query: KeyQuery) => concurrencyKeys(storeOf(query.queue), query, clock.now()),
+
+      async ping() {},
+    }),
 
     events(queue) {
       // Throws if the queue is unknown.
@@ -228,32 +232,16 @@ export function memoryBroker(options: MemoryBrokerOptions): MemoryBroker {
     groups: groups.groups,
     runs: runs.runs,
 
-    breakers: {
-      async list(queue, defined) {
-        outage.check()
-        return storeOf(queue).listBreakers(defined)
-      },
-      async set({ queue, ...setting }) {
-        outage.check()
-        return storeOf(queue).setBreaker(setting)
-      },
-    },
+    breakers: guarded<Breakers>(check, {
+      list: async (queue, defined) => storeOf(queue).listBreakers(defined),
+      set: async ({ queue, ...setting }) => storeOf(queue).setBreaker(setting),
+    }),
 
     // Everything is stored as a property of its owner.
-    orphans: {
-      async search() {
-        outage.check()
-        return { orphans: [], examined: 0, next: undefined }
-      },
-      async delete() {
-        outage.check()
-        return []
-      },
-    },
-
-    async ping() {
-      outage.check()
-    },
+    orphans: guarded<Orphans>(check, {
+      search: async () => ({ orphans: [], examined: 0, next: undefined }),
+      delete: async () => [],
+    }),
 
     async close() {
       closeSchedules()

@@ -27,7 +27,9 @@ import {
   visitGroup,
 } from '@bullpen/engine/internal'
 import { sha256 } from '@bullpen/engine/node'
+import { guarded } from './outage.ts'
 import { Timers } from './store/timers.ts'
+import { Waiters } from './waiters.ts'
 
 export interface MemoryGroupsOptions {
   readonly clock: Clock
@@ -57,7 +59,7 @@ export function memoryGroups(options: MemoryGroupsOptions): MemoryGroups {
   const models = new Map<GroupId, GroupModel>()
   const followUps = new Map<GroupId, readonly StoredFollowUp[]>()
   const settings = new Map<GroupId, string>()
-  const wakes = new Map<GroupId, Set<() => void>>()
+  const waiters = new Waiters<GroupId>()
   /** The callers that also learn of further queues. */
   const watchers = new Map<GroupId, Set<() => void>>()
   const timers = new Timers(clock)
@@ -99,7 +101,7 @@ export function memoryGroups(options: MemoryGroupsOptions): MemoryGroups {
         const releases = groupReleases(model.group, followUps.get(id) ?? [], effect.result)
         followUps.delete(id)
         later(() => release(releases))
-        for (const wake of wakes.get(id) ?? []) wake()
+        waiters.wake(id)
         wakeWatchers(id)
       }
     }
@@ -139,9 +141,8 @@ export function memoryGroups(options: MemoryGroupsOptions): MemoryGroups {
   const unfinished = (): readonly Group[] =>
     [...models.values()].flatMap(({ group }) => (group.state === 'ended' ? [] : [group]))
 
-  const groups: Groups = {
+  const groups = guarded<Groups>(check, {
     async create(group) {
-      check()
       const known = models.get(group.id)
       if (known !== undefined) {
         if (settings.get(group.id) !== group.settings) throw groupExists(group.id)
@@ -156,12 +157,10 @@ export function memoryGroups(options: MemoryGroupsOptions): MemoryGroups {
     },
 
     async admit(id, tasks) {
-      check()
       if (!models.has(id)) admit(tasks)
     },
 
     async add(id, { key, digest, tasks, seal }) {
-      check()
       const queues = tasks.map(({ queue }) => queue)
       const before = modelOf(id)
       // A repeated request needs no room in the queues, because its members have been stored.
@@ -178,43 +177,21 @@ export function memoryGroups(options: MemoryGroupsOptions): MemoryGroups {
       return added
     },
 
-    async seal(id) {
-      check()
-      return carryOut(id, sealGroup(modelOf(id), clock.now()))
-    },
+    seal: async (id) => carryOut(id, sealGroup(modelOf(id), clock.now())),
 
-    async cancel(id, by) {
-      check()
-      return carryOut(id, cancelGroup(modelOf(id), { at: clock.now(), reason: 'cancelled', by }))
-    },
+    cancel: async (id, by) => carryOut(id, cancelGroup(modelOf(id), { at: clock.now(), reason: 'cancelled', by })),
 
-    async find(id) {
-      check()
-      return models.get(id)?.group
-    },
+    find: async (id) => models.get(id)?.group,
 
-    async waitUntilEnded(id, signal) {
-      let changed = Promise.withResolvers<void>()
-      const wake = (): void => changed.resolve()
-      const waiting = wakes.get(id) ?? new Set()
-      wakes.set(id, waiting.add(wake))
-      signal.addEventListener('abort', wake)
-      try {
-        for (;;) {
-          changed = Promise.withResolvers()
-          const group = await groups.find(id)
-          if (group === undefined || group.state === 'ended' || signal.aborted) return group
-          await changed.promise
-        }
-      } finally {
-        signal.removeEventListener('abort', wake)
-        waiting.delete(wake)
-        if (waiting.size === 0) wakes.delete(id)
+    waitUntilEnded(id, signal) {
+      const find = (): Group | undefined => {
+        check()
+        return models.get(id)?.group
       }
+      return waiters.wait(id, find, ({ state }) => state === 'ended', signal)
     },
 
     async watch(id, onChange) {
-      check()
       const watching = watchers.get(id) ?? new Set()
       watchers.set(id, watching.add(onChange))
       return () => {
@@ -224,7 +201,6 @@ export function memoryGroups(options: MemoryGroupsOptions): MemoryGroups {
     },
 
     async members(id, from, limit) {
-      check()
       const { group, members, queues } = modelOf(id)
       const ends = members.slice(from, from + limit)
       const page = await membersPage(ends.length, async (i) => {
@@ -238,7 +214,6 @@ export function memoryGroups(options: MemoryGroupsOptions): MemoryGroups {
     },
 
     async unfinished(id) {
-      check()
       const model = models.get(id)
       if (model === undefined) return undefined
       const { group, members, queues } = model
@@ -246,22 +221,18 @@ export function memoryGroups(options: MemoryGroupsOptions): MemoryGroups {
       return { group, byQueue: Map.groupBy(left, (member) => group.queues[queues[member] ?? 0] ?? '') }
     },
 
-    async count() {
-      check()
-      return unfinished().length
-    },
+    count: async () => unfinished().length,
 
-    async list(limit) {
-      check()
-      return unfinished()
-        .toSorted((one, other) => (one.id < other.id ? -1 : 1))
-        .slice(0, limit)
-    },
-  }
+    list: async (limit) => unfinished().toSorted(byId).slice(0, limit),
+  })
 
   return {
     groups,
     ended: ({ id, member }, how) => later(() => end(id as GroupId, member, how)),
     close: () => timers.close(),
   }
+}
+
+function byId(one: Group, other: Group): number {
+  return one.id < other.id ? -1 : 1
 }

@@ -35,7 +35,9 @@ import {
   visitRun,
 } from '@bullpen/engine/internal'
 import { sha256 } from '@bullpen/engine/node'
+import { guarded } from './outage.ts'
 import { Timers } from './store/timers.ts'
+import { Waiters } from './waiters.ts'
 
 export interface MemoryRunsOptions {
   readonly clock: Clock
@@ -64,11 +66,11 @@ interface StoredRun {
   readonly templates: RunTemplates['templates']
   results: string[]
   readonly errors: RunError[]
-  readonly wakes: Set<() => void>
 }
 
 export function memoryRuns({ clock, check, reachable, enqueue, cancel, codec, admit }: MemoryRunsOptions): MemoryRuns {
   const stored = new Map<RunId, StoredRun>()
+  const waiters = new Waiters<StoredRun>()
   const timers = new Timers(clock)
 
   const known = (id: RunId): StoredRun => {
@@ -141,7 +143,7 @@ export function memoryRuns({ clock, check, reachable, enqueue, cancel, codec, ad
             if (current(settings) !== undefined) stored.delete(settings.id)
           })
         }
-        for (const wake of run.wakes) wake()
+        waiters.wake(run)
         return
     }
   }
@@ -153,71 +155,50 @@ export function memoryRuns({ clock, check, reachable, enqueue, cancel, codec, ad
     })
   }
 
-  /** Resolves when something about the run is announced, or when the signal aborts. */
-  const announced = async ({ wakes }: StoredRun, signal: AbortSignal): Promise<void> => {
-    const { promise, resolve } = Promise.withResolvers<void>()
-    wakes.add(resolve)
-    signal.addEventListener('abort', () => resolve(), { once: true })
-    if (signal.aborted) resolve()
-    await promise
-    wakes.delete(resolve)
-  }
+  const unfinished = (): readonly Run[] =>
+    [...stored.values()].flatMap(({ model }) => (model.run.state === 'ended' ? [] : [model.run]))
 
-  const runs: Runs = {
+  const methods: Omit<Runs, 'encode' | 'decode'> = {
     async start(run) {
-      check()
       const { settings } = run
       const found = stored.get(settings.id)
       if (found !== undefined) return startedRun(found.model.run, found.templates[0], run, codec)
       admit(run.tasks)
       const step = startRun(settings, clock.now())
       const { templates } = runTemplates(storedRunDefinition(run, codec))
-      const created: StoredRun = { model: step.model, templates, results: [], errors: [], wakes: new Set() }
+      const created: StoredRun = { model: step.model, templates, results: [], errors: [] }
       stored.set(settings.id, created)
       timers.after(settings.totalMs, () => visit(settings))
       return { run: carryOut(created, step), isNew: true }
     },
 
     async cancel(id, by) {
-      check()
       const run = known(id)
       return carryOut(run, stopRun(run.model, { at: clock.now(), reason: 'cancelled', by }))
     },
 
     async delete(id) {
-      check()
       const { state } = known(id).model.run
       if (state !== 'ended') throw runNotEnded(id, state)
       stored.delete(id)
     },
 
-    async find(id) {
-      check()
-      return stored.get(id)?.model.run
-    },
+    find: async (id) => stored.get(id)?.model.run,
 
     async waitUntilEnded(id, signal) {
-      for (;;) {
+      const find = (): Run | undefined => {
         check()
-        // Nothing is awaited between this look and the wait, so that no end is missed.
-        const run = stored.get(id)
-        if (run === undefined || run.model.run.state === 'ended' || signal.aborted) return run?.model.run
-        await announced(run, signal)
+        return stored.get(id)?.model.run
       }
+      const run = stored.get(id)
+      return run && waiters.wait(run, find, ({ state }) => state === 'ended', signal)
     },
 
-    async output(id) {
-      check()
-      return decodeValue(known(id).model.run.output, codec)
-    },
+    output: async (id) => decodeValue(known(id).model.run.output, codec),
 
-    async errors(id, from, limit) {
-      check()
-      return known(id).errors.slice(from, from + limit)
-    },
+    errors: async (id, from, limit) => known(id).errors.slice(from, from + limit),
 
     async emit(of, emission) {
-      check()
       const run = current(of)
       if (run === undefined) return 'stopped'
       const step = emitItems(run.model, emission, clock.now())
@@ -228,28 +209,20 @@ export function memoryRuns({ clock, check, reachable, enqueue, cancel, codec, ad
       return { emitted, batch, free: freeOf(changed), digest, cursor }
     },
 
-    encode: (item) => encodeValue(item, codec),
-    decode: (value) => decodeValue(value, codec),
-
     async untilCredits(of, signal) {
-      check()
       const run = current(of)
-      if (run?.model.run.source.isWaiting) await announced(run, signal)
+      const isOver = ({ model }: StoredRun): boolean => !model.run.source.isWaiting
+      if (run !== undefined) await waiters.wait(run, () => current(of), isOver, signal)
     },
 
-    async list(limit) {
-      check()
-      const unfinished = [...stored.values()].map(({ model }) => model.run).filter(({ state }) => state !== 'ended')
-      return unfinished.toSorted((one, other) => (one.settings.id < other.settings.id ? -1 : 1)).slice(0, limit)
-    },
+    list: async (limit) =>
+      unfinished()
+        .toSorted((one, other) => (one.settings.id < other.settings.id ? -1 : 1))
+        .slice(0, limit),
 
-    async count() {
-      check()
-      return [...stored.values()].filter(({ model }) => model.run.state !== 'ended').length
-    },
+    count: async () => unfinished().length,
 
     async results(of, from, limit) {
-      check()
       const run = current(of)
       if (run === undefined) throw runNotFound(of.id)
       return run.results.slice(from, from + limit).map((value) => decodeValue(value, codec))
@@ -257,7 +230,11 @@ export function memoryRuns({ clock, check, reachable, enqueue, cancel, codec, ad
   }
 
   return {
-    runs,
+    runs: {
+      ...guarded(check, methods),
+      encode: (item) => encodeValue(item, codec),
+      decode: (value) => decodeValue(value, codec),
+    },
     ended: ({ id, stage, position }, how, value) => later(() => end(runOfToken(id), stage, position, how, value)),
     inputOf: ({ id, stage, position }) => current(runOfToken(id))?.model.inputs.get(runTaskName(stage, position)),
     close: () => timers.close(),

@@ -17,6 +17,7 @@ import {
   troublesOf,
 } from '@bullpen/engine/internal'
 import { sha256 } from '@bullpen/engine/node'
+import { guarded } from './outage.ts'
 
 export interface MemorySchedulesOptions {
   readonly clock: Clock
@@ -52,37 +53,26 @@ export function memorySchedules(options: MemorySchedulesOptions): MemorySchedule
   })
   const keyOf = ({ queue, name }: Pick<ScheduleWrite, 'queue' | 'name'>): string => `${queue} ${name}`
 
-  const store: ScheduleStore = {
-    async now() {
-      check()
-      return clock.now()
-    },
-    async all() {
-      check()
-      return [...kept.values()].map(stateOf)
-    },
+  const store = guarded<ScheduleStore>(check, {
+    now: async () => clock.now(),
+    all: async () => [...kept.values()].map(stateOf),
     async due(queue, withinMs) {
-      check()
       const until = clock.now() + withinMs
       const due = [...kept.values()].filter((each) => each.queue === queue && (each.wakeAt ?? Infinity) <= until)
       return { now: clock.now(), schedules: due.map(stateOf) }
     },
     async troubles(queue) {
-      check()
       const own = [...kept.values()].filter((each) => each.queue === queue)
       return countTroubles(own.flatMap((each) => troublesOf(stateOf(each))))
     },
     async declare(own) {
-      check()
       editions = declared(editions, own, clock.now())
       return editions
     },
     async stored({ name, digest }) {
-      check()
       editions = new Map([...editions, [name, digest]])
     },
     async write(change) {
-      check()
       const { queue, token, expected, record, wakeAt, add, notBefore = 0 } = change
       if (kept.get(keyOf(change))?.token !== expected) return 'conflict'
       if (clock.now() < notBefore) return 'early'
@@ -92,7 +82,7 @@ export function memorySchedules(options: MemorySchedulesOptions): MemorySchedule
       setTimer()
       return 'written'
     },
-  }
+  })
 
   /** The timer is set only if a schedule is due at some time, because otherwise a fake clock would never run out of timers. */
   const setTimer = (): void => {

@@ -1,20 +1,13 @@
 // Implements the memory broker's methods that create the consumers of workers, and those that let workers fail.
-import type { TaskId } from '@bullpen/contract'
-import type { Clock, WaitFacts } from '@bullpen/engine/internal'
+import type { WaitFacts } from '@bullpen/engine/internal'
 import type { MemoryBroker } from './memory-broker-options.ts'
 import { createMemoryConsumer, type MemoryConsumer, type MemoryConsumerSettings } from './memory-consumer.ts'
-import type { MemoryStore } from './store/memory-store.ts'
-import type { StoredTask } from './store/stored-task.ts'
+import type { MemoryParts } from './memory-parts.ts'
 
 /** What is known about the workers of a queue. */
 export type QueueWorkers = Pick<WaitFacts, 'pools' | 'servedAt'>
 
-export interface MemoryWorkersOptions extends Pick<MemoryConsumerSettings, 'outage' | 'inputOf'> {
-  readonly clock: Clock
-  readonly tasks: ReadonlyMap<TaskId, StoredTask>
-  /** @throws BullpenError `queue_not_found`. */
-  readonly storeOf: (queue: string) => MemoryStore
-}
+type MemoryWorkersOptions = MemoryParts & Pick<MemoryConsumerSettings, 'outage' | 'inputOf'>
 
 export function memoryWorkers(options: MemoryWorkersOptions): Pick<
   MemoryBroker,
@@ -26,20 +19,11 @@ export function memoryWorkers(options: MemoryWorkersOptions): Pick<
   const consumers: { readonly worker: string; readonly queue: string; readonly consumer: MemoryConsumer }[] = []
   const servedAt = new Map<string, number>()
   return {
-    consumer: ({ queue, concurrency, worker = 'memory', candidates, keyLimits, capacities }) => {
+    consumer: ({ queue, worker = 'memory', ...settings }) => {
+      const onStopped = (): void => void servedAt.set(queue, clock.now())
       return (run, pool) => {
-        const settings = {
-          store: storeOf(queue),
-          outage,
-          concurrency,
-          worker,
-          candidates,
-          keyLimits,
-          capacities,
-          inputOf,
-          onStopped: () => void servedAt.set(queue, clock.now()),
-        }
-        const consumer = createMemoryConsumer(settings, run, pool)
+        const store = storeOf(queue)
+        const consumer = createMemoryConsumer({ ...settings, store, outage, worker, inputOf, onStopped }, run, pool)
         consumers.push({ worker, queue, consumer })
         return consumer
       }

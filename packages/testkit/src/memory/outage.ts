@@ -27,3 +27,14 @@ export class Outage {
     if (this.lasts) throw new BullpenError('redis_unavailable', 'Redis is unavailable: fail() was called')
   }
 }
+
+/** Returns the methods so that each of them first calls `check`, and rejects with what it throws. */
+export function guarded<T extends object>(check: () => void, methods: T): T {
+  const guard =
+    (method: (...args: unknown[]) => unknown) =>
+    async (...args: unknown[]): Promise<unknown> => {
+      check()
+      return method(...args)
+    }
+  return Object.fromEntries(Object.entries(methods).map(([name, method]) => [name, guard(method)])) as T
+}

@@ -1,6 +1,7 @@
 // Retries and deletes the memory broker's dead tasks by filter, at a limited rate.
 import type { Clock, DeadProgress, DeadRequest } from '@bullpen/engine/internal'
 import type { MemoryStore } from '../store/memory-store.ts'
+import { Timers } from '../store/timers.ts'
 import { matchingDead } from './searches.ts'
 
 /** How often tasks are changed, in ms, unless the rate is lower than one task in this time. */
@@ -15,10 +16,11 @@ interface Running extends DeadProgress {
 export class DeadChanges {
   readonly #clock: Clock
   readonly #requests = new Map<string, Running>()
-  readonly #timers = new Set<() => void>()
+  readonly #timers: Timers
 
   constructor(clock: Clock) {
     this.#clock = clock
+    this.#timers = new Timers(clock)
   }
 
   /** Starts to carry out a request. The first tasks are changed at once. */
@@ -74,15 +76,10 @@ export class DeadChanges {
       running.doneAt = this.#clock.now()
       return
     }
-    const stop = this.#clock.after((most * 1_000) / rate, () => {
-      this.#timers.delete(stop)
-      this.#step(store, running)
-    })
-    this.#timers.add(stop)
+    this.#timers.after((most * 1_000) / rate, () => this.#step(store, running))
   }
 
   close(): void {
-    for (const stop of this.#timers) stop()
-    this.#timers.clear()
+    this.#timers.close()
   }
 }
