@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { promtool } from '@bullpen/testing'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { SCALING_RULES } from '../scaling/scaling-rules.ts'
-import { ALERT_CASES, type AlertCases, type Firing } from './alert-cases.fixture.ts'
+import { ALERT_CASES, type AlertCases, type FullCase, fullCase } from './alert-cases.fixture.ts'
 import { ALERTS, type AlertRule, prometheusRuleFile, RUNBOOKS, rulesFile } from './index.ts'
 
 const root = new URL('../../../../', import.meta.url)
@@ -105,13 +105,15 @@ function file(name: string, text: string): string {
 
 /** Returns an alert's cases in the format of `promtool test rules`. */
 function promtoolTests(rule: AlertRule, cases: AlertCases | undefined): readonly object[] {
-  const { fires, alsoFires = {}, quiet = {} } = cases ?? {}
+  if (cases === undefined) return []
+  const fires = fullCase(cases, cases.fires)
   return [
-    ...Object.entries({ ...(fires && { fires }), ...alsoFires }).map(([name, each]) => ({
-      ...{ name, case: each, alerts: [each] },
-    })),
-    ...(fires === undefined || namesInstallation(fires) ? [] : [inTwoInstallations(fires)]),
-    ...Object.entries(quiet).map(([name, each]) => ({ name, case: each, alerts: [] })),
+    ...Object.entries({ fires, ...cases.alsoFires }).map(([name, given]) => {
+      const each = fullCase(cases, given)
+      return { name, case: each, alerts: [each] }
+    }),
+    ...(namesInstallation(fires) ? [] : [inTwoInstallations(fires)]),
+    ...Object.entries(cases.quiet).map(([name, given]) => ({ name, case: fullCase(cases, given), alerts: [] })),
   ].map(({ name, case: { series, at }, alerts }) => ({
     name: `${rule.name}: ${name}`,
     interval: '1m',
@@ -132,11 +134,11 @@ function promtoolTests(rule: AlertRule, cases: AlertCases | undefined): readonly
   }))
 }
 
-const namesInstallation = ({ series }: Firing): boolean =>
+const namesInstallation = ({ series }: FullCase): boolean =>
   Object.keys(series).some((selector) => selector.includes('namespace='))
 
 /** The case in which both of two installations have the same trouble, so that each has an alert of its own, with its own figure. */
-function inTwoInstallations({ series, at, ...expected }: Firing) {
+function inTwoInstallations({ series, at, ...expected }: FullCase) {
   const of = (namespace: string) => ({
     series: Object.fromEntries(
       Object.entries(series).map(([selector, values]) => [
