@@ -6,7 +6,7 @@ import {
   DISCONNECT_REASONS,
   DRAIN_MODES,
   END_REASONS,
-  HTTP_STATUS,
+  ERRORS,
   ORPHAN_REASONS,
   WAIT_KINDS,
 } from '@bullpen/contract/internal'
@@ -48,8 +48,8 @@ const FOREIGN_NAMES = {
 
 /** The metrics, the recorded series, and the names under which prometheus-adapter serves these to autoscalers. */
 const PUBLISHED: ReadonlySet<string> = new Set([
-  ...Object.entries(METRICS).flatMap(([name, { type }]) =>
-    type === 'histogram' ? [name, `${name}_bucket`, `${name}_sum`, `${name}_count`] : [name],
+  ...Object.entries(METRICS).flatMap(([name, row]) =>
+    'buckets' in row ? [name, `${name}_bucket`, `${name}_sum`, `${name}_count`] : [name],
   ),
   ...Object.keys(RECORDED_METRICS).flatMap((name) => [name, name.replace(':', '_')]),
 ])
@@ -134,7 +134,7 @@ describe.each(currentPages)('%s', (file) => {
 
 const CODES = new Set<string>([
   ...WAIT_KINDS,
-  ...Object.keys(HTTP_STATUS),
+  ...Object.keys(ERRORS),
   ...Object.values(END_REASONS).flat(),
   ...COMMIT_REFUSALS,
   ...CANCEL_OUTCOMES,

@@ -1,7 +1,7 @@
 // Tests that no request makes the API fail: sends requests that are generated from the OpenAPI document and then mutated.
 import { type ChildProcess, spawn } from 'node:child_process'
 import type { Accepted, ErrorCode } from '@bullpen/contract'
-import { HTTP_STATUS, PROBLEM_CONTENT_TYPE, problemSchema } from '@bullpen/contract/internal'
+import { ERRORS, PROBLEM_CONTENT_TYPE, problemSchema } from '@bullpen/contract/internal'
 import { catalogue, mathFactorial } from '@bullpen/tasks'
 import { processTree, programEnv, seeds } from '@bullpen/testing'
 import fc from 'fast-check'
@@ -126,7 +126,7 @@ function faultOf({ method, codes }: WireRequest, { status, headers, body }: Wire
   const { data: problem } = problemSchema.safeParse(parsed(body))
   if (problem === undefined) return `${status} is no problem: ${body}`
   const { code } = problem
-  if (status !== HTTP_STATUS[code] || status !== problem.status) return `${status} has the code ${code}: ${body}`
+  if (status !== ERRORS[code].status || status !== problem.status) return `${status} has the code ${code}: ${body}`
   const documented = codes === undefined || [...codes, ...OF_ANY_REQUEST].includes(code)
   if (!documented) return `${code} is not documented for this operation: ${body}`
   return isFailure(status) ? `${status}: ${body}` : undefined

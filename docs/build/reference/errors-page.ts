@@ -1,6 +1,6 @@
 // Builds the reference page of the error codes.
 import type { ErrorCode } from '@bullpen/contract'
-import { HTTP_STATUS } from '@bullpen/contract/internal'
+import { ERRORS } from '@bullpen/contract/internal'
 import { ERROR_ADVICE } from '../error-advice.ts'
 import { routes } from './api-routes.ts'
 import { code, page, table } from './markdown.ts'
@@ -36,7 +36,7 @@ with status 429 or 503 has the header \`Retry-After\`: the number of seconds aft
       ['code', 'status', 'meaning', 'what to do'],
       rows((code) => answered.has(code)).map((name) => [
         code(name),
-        String(HTTP_STATUS[name]),
+        String(ERRORS[name].status),
         ERROR_ADVICE[name].meaning,
         ERROR_ADVICE[name].action,
       ]),

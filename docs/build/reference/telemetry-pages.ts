@@ -1,6 +1,6 @@
 // Builds the reference pages of the metrics, the alerts and the log fields.
 import { COMMIT_REFUSALS } from '@bullpen/contract/internal'
-import { LOG_FIELDS, METRICS, RECORDED_METRICS } from '@bullpen/telemetry'
+import { LOG_FIELDS, METRICS, type MetricRow, metricType, RECORDED_METRICS } from '@bullpen/telemetry'
 import { ALERTS } from '@bullpen/telemetry/alerts'
 import { FAILURE_LINES_PER_SECOND } from '@bullpen/telemetry/internal'
 import { code, codes, page, table } from './markdown.ts'
@@ -27,9 +27,9 @@ verdicts, reasons and codes that are not usual, such as the code of a task's own
 series of the other counters with labels. Alerts that count events include it. A worker publishes 19 such series for each task.`,
     table(
       ['metric', 'type', 'labels', 'meaning'],
-      Object.entries(METRICS).map(([name, row]) => {
-        const type = 'fromZero' in row ? `${row.type} from 0` : row.type
-        return [code(name), type, codes(row.labels), row.help]
+      Object.entries<MetricRow>(METRICS).map(([name, row]) => {
+        const type = metricType(name, row)
+        return [code(name), row.fromZero ? `${type} from 0` : type, codes(row.labels), row.help]
       }),
     ),
     `

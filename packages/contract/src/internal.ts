@@ -38,6 +38,7 @@ export { contradictionIn } from './definition/timeouts.ts'
 export { bytes, formatBytes } from './definition/units/bytes.ts'
 export { type DurationRange, limitMs, millisecondsOrZero, millisecondsWithin } from './definition/units/duration.ts'
 export { errorAt } from './errors/error-at.ts'
+export { ERRORS } from './errors/errors.ts'
 export type { DeclaredFailure } from './errors/failure.ts'
 export { bodyErrors, fieldErrorText, MAX_ERRORS, parameterErrors } from './errors/field-error.ts'
 export { describeIssue } from './errors/issue-messages.ts'
@@ -126,7 +127,7 @@ export {
   runViewSchema,
   startRunSchema,
 } from './http/pipelines.ts'
-export { HTTP_STATUS, PROBLEM_CONTENT_TYPE, PROBLEM_TITLES, problemSchema, REFUSALS } from './http/problem.ts'
+export { PROBLEM_CONTENT_TYPE, problemSchema, REFUSALS } from './http/problem.ts'
 export { enqueueQuerySchema, listQuerySchema, MAX_WAIT_S, PAGINATION, waitSchema } from './http/queries.ts'
 export {
   MAX_NEXT_RUNS,

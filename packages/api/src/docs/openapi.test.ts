@@ -1,6 +1,6 @@
 // Tests that the OpenAPI document is complete, is consistent with the routes, and contains every task's contract.
 import { defineCatalogue, defineTask, type Problem } from '@bullpen/contract'
-import { HTTP_STATUS } from '@bullpen/contract/internal'
+import { ERRORS } from '@bullpen/contract/internal'
 import fastify from 'fastify'
 import { describe, expect, test, vi } from 'vitest'
 import { parse } from 'yaml'
@@ -234,7 +234,7 @@ describe('the document', () => {
     ]
     for (const { operation, answer } of answers) {
       const { code } = answer.json<Problem>()
-      expect(JSON.stringify(operation?.responses[String(HTTP_STATUS[code])])).toContain(`\`${code}\``)
+      expect(JSON.stringify(operation?.responses[String(ERRORS[code].status)])).toContain(`\`${code}\``)
     }
   })
 

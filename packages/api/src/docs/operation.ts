@@ -1,6 +1,6 @@
 // Creates one operation of the OpenAPI document from a route, with its parameters, body, responses and problems.
 import { BullpenError, type Catalogue, type ErrorCode } from '@bullpen/contract'
-import { HTTP_STATUS, PROBLEM_CONTENT_TYPE } from '@bullpen/contract/internal'
+import { ERRORS, PROBLEM_CONTENT_TYPE } from '@bullpen/contract/internal'
 import { z } from 'zod'
 import { problemOf } from '../http/problems/problem.ts'
 import type { HeaderNote, Route, RouteResponse } from '../http/routes/route.ts'
@@ -98,7 +98,7 @@ function parametersIn(place: 'path' | 'query', schema: z.ZodObject | undefined):
 }
 
 function problems(codes: readonly ErrorCode[]): Json {
-  const byStatus = Map.groupBy(codes, (code) => HTTP_STATUS[code])
+  const byStatus = Map.groupBy(codes, (code) => ERRORS[code].status)
   return {
     ...Object.fromEntries(
       [...byStatus].map(([status, ofStatus]) => [

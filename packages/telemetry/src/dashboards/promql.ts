@@ -4,8 +4,8 @@ import { METRICS, PROCESS_METRICS } from '../metrics/metrics-table.ts'
 import { RECORDED_METRICS } from '../metrics/recorded-metrics.ts'
 
 const PUBLISHED: readonly string[] = [
-  ...Object.entries(METRICS).flatMap(([name, { type }]) =>
-    type === 'histogram' ? [`${name}_bucket`, `${name}_sum`, `${name}_count`] : [name],
+  ...Object.entries(METRICS).flatMap(([name, row]) =>
+    'buckets' in row ? [`${name}_bucket`, `${name}_sum`, `${name}_count`] : [name],
   ),
   ...PROCESS_METRICS,
   ...Object.keys(RECORDED_METRICS),

@@ -1,14 +1,9 @@
 // Creates instruments from the metrics table, so that each name and label is written only once.
 import { Counter, Gauge, type Registry } from 'prom-client'
 import { FastCounter, FastHistogram } from './fast-metrics.ts'
-import { type LabelOf, METRICS, type MetricName, type MetricRow } from './metrics-table.ts'
+import { type CounterName, type HistogramName, type LabelOf, METRICS, type MetricName } from './metrics-table.ts'
 
-type NamesOfType<T extends MetricRow['type']> = {
-  [N in MetricName]: (typeof METRICS)[N]['type'] extends T ? N : never
-}[MetricName]
-type CounterName = NamesOfType<'counter'>
-type GaugeName = NamesOfType<'gauge'>
-type HistogramName = NamesOfType<'histogram'>
+type GaugeName = Exclude<MetricName, CounterName | HistogramName>
 type LabelsOf<N extends MetricName> = Readonly<Record<LabelOf<N>, string>>
 
 export function counter<N extends CounterName>(registry: Registry, name: N): Counter<LabelOf<N>> {

@@ -2,7 +2,7 @@
 import type { ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import { BullpenError, type ErrorCode, type Log } from '@bullpen/contract'
-import { HTTP_STATUS } from '@bullpen/contract/internal'
+import { ERRORS } from '@bullpen/contract/internal'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import type { Access } from '../../auth/access.ts'
 import { routeOf } from '../access-log.ts'
@@ -23,7 +23,7 @@ export function answerErrors(app: FastifyInstance, log: Log): void {
 
 /** Logs an error that no caller can cause. Its response does not contain the message. */
 export function logUnexpected(log: Log, request: FastifyRequest, error: BullpenError): void {
-  if (HTTP_STATUS[error.code] !== 500) return
+  if (ERRORS[error.code].status !== 500) return
   log.error({ err: error.cause ?? error, requestId: request.id, route: routeOf(request) }, 'request failed')
 }
 

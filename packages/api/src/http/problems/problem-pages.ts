@@ -1,10 +1,9 @@
 // GET /problems/{code} returns the page to which the `type` of a problem refers.
-import { HTTP_STATUS, PROBLEM_TITLES } from '@bullpen/contract/internal'
+import { ERRORS } from '@bullpen/contract/internal'
 import type { FastifyInstance } from 'fastify'
 
 export function addProblemPages(app: FastifyInstance): void {
-  for (const [code, title] of Object.entries(PROBLEM_TITLES)) {
-    const status = HTTP_STATUS[code as keyof typeof HTTP_STATUS]
+  for (const [code, { status, title }] of Object.entries(ERRORS)) {
     app.get(`/problems/${code}`, { config: { access: 'open' } }, async (_request, reply) =>
       reply.type('text/plain; charset=utf-8').send(`${title}\n\ncode: ${code}\nHTTP status: ${status}\n`),
     )

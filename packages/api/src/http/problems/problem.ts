@@ -8,13 +8,7 @@ import {
   QueueFullError,
   type QueueLimitName,
 } from '@bullpen/contract'
-import {
-  HTTP_STATUS,
-  PROBLEM_CONTENT_TYPE,
-  PROBLEM_TITLES,
-  QUEUE_FULL_RETRY_AFTER_MS,
-  REFUSALS,
-} from '@bullpen/contract/internal'
+import { ERRORS, PROBLEM_CONTENT_TYPE, QUEUE_FULL_RETRY_AFTER_MS, REFUSALS } from '@bullpen/contract/internal'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { isCompressed } from '../json-body.ts'
 
@@ -42,10 +36,10 @@ const CODE_BY_STATUS: Readonly<Record<number, ErrorCode>> = {
 
 /** Returns the problem for the error of a request. `hadEffect` says whether the request has stored something before it failed. */
 export function problemOf(error: BullpenError, requestId: string, hadEffect = false): Problem {
-  const status = HTTP_STATUS[error.code]
+  const { status, title } = ERRORS[error.code]
   return {
     type: `/problems/${error.code}`,
-    title: PROBLEM_TITLES[error.code],
+    title,
     status,
     // The message of an internal error appears only in the log.
     ...(status === 500 ? {} : { detail: error.message }),
@@ -91,7 +85,7 @@ const ENQUEUE_RATE_POLICIES = { allQueues: '"enqueue-rate"', oneQueue: '"queue-e
 
 /** Returns whether the request may have had its effect although it failed, because Redis's reply may have been lost. */
 export function mayHaveTakenEffect(error: BullpenError): boolean {
-  return HTTP_STATUS[error.code] >= 500 && !REFUSALS.includes(error.code) && !error.hadNoEffect
+  return ERRORS[error.code].status >= 500 && !REFUSALS.includes(error.code) && !error.hadNoEffect
 }
 
 export function sendProblem(request: FastifyRequest, reply: FastifyReply, error: BullpenError): FastifyReply {
@@ -139,7 +133,7 @@ function enqueueRateHeaders({ reached }: EnqueueRateError): Readonly<Record<stri
 /** Returns the number of seconds after which the caller may repeat the call. Returns undefined if a repeat would be rejected as well. */
 export function retryAfterSeconds(error: BullpenError): number | undefined {
   if (error instanceof EnqueueRateError) return secondsUntilPermitted(error.reached)
-  const status = HTTP_STATUS[error.code]
+  const { status } = ERRORS[error.code]
   return status === 429 || status === 503 ? (OTHER_RETRY_AFTER_S[error.code] ?? RETRY_AFTER_S) : undefined
 }
 
