@@ -2,7 +2,7 @@
 import { type DeadTaskFilter, milliseconds } from '@bullpen/contract'
 import { ATTEMPT_END_STATES } from '@bullpen/contract/internal'
 import type { CommandLine } from './command-line.ts'
-import { parseChoice, parseDuration, requireValue } from './option-values.ts'
+import { parseChoice, parseDuration, requireValue, withoutUndefined } from './option-values.ts'
 import { UsageError } from './usage-error.ts'
 
 /** The options that select dead tasks, in addition to --queue. */
@@ -23,20 +23,10 @@ export function deadFilter(values: CommandLine['values']): DeadTaskFilter {
   const queue = requireValue('--queue QUEUE', values.queue)
   const [tag] = tags
   if (tags.length > 1) throw new UsageError('expected a single --tag')
-  const state = values.state === undefined ? undefined : parseChoice('--state', values.state, ATTEMPT_END_STATES)
+  const state = parseChoice('--state', values.state, ATTEMPT_END_STATES)
   const endedUntil = timeBefore('--older-than', values['older-than'])
   const endedFrom = timeBefore('--newer-than', values['newer-than'])
-  return {
-    queue,
-    ...(task !== undefined && { task }),
-    ...(state !== undefined && { state }),
-    ...(code !== undefined && { code }),
-    ...(tag !== undefined && { tag }),
-    ...(fingerprint !== undefined && { fingerprint }),
-    ...(endedFrom !== undefined && { endedFrom }),
-    ...(endedUntil !== undefined && { endedUntil }),
-    ...(text !== undefined && { text }),
-  }
+  return withoutUndefined({ queue, task, state, code, tag, fingerprint, endedFrom, endedUntil, text })
 }
 
 /** Returns the time that lies this long in the past, in RFC 3339 format. */

@@ -14,6 +14,7 @@ import {
   parseTime,
   parseUntil,
   parseWhenFull,
+  withoutUndefined,
 } from './option-values.ts'
 import { UsageError } from './usage-error.ts'
 
@@ -31,8 +32,7 @@ export function parseEnqueueOptions(values: Values) {
     concurrencyKey: values['concurrency-key'],
     unique: uniqueIn(values),
     whenFull: parseWhenFull(values['when-full']),
-    durability:
-      values.durability === undefined ? undefined : parseChoice('--durability', values.durability, DURABILITIES),
+    durability: parseChoice('--durability', values.durability, DURABILITIES),
     retry: retryIn(values),
     timeout: parseLimit('--timeout', values.timeout),
     heartbeatTimeout: parseLimit('--heartbeat-timeout', values['heartbeat-timeout']),
@@ -59,9 +59,8 @@ function parseFollowUp(option: string, text: string): FollowUp {
 }
 
 function retryIn(values: Values): CallRetry | undefined {
-  const { 'max-attempts': maxAttempts } = values
   const retry = withoutUndefined({
-    maxAttempts: maxAttempts === undefined ? undefined : parseCount('--max-attempts', maxAttempts, MAX_ATTEMPTS),
+    maxAttempts: parseCount('--max-attempts', values['max-attempts'], MAX_ATTEMPTS),
     backoff: backoffIn(values),
   })
   return isEmpty(retry) ? undefined : retry
@@ -69,14 +68,13 @@ function retryIn(values: Values): CallRetry | undefined {
 
 /** The API knows which settings the definition's backoff has, and within which bounds they must be. */
 function backoffIn(values: Values): CallBackoff | undefined {
-  const { backoff: type, factor, delays, 'backoff-jitter': jitter } = values
   const backoff = withoutUndefined({
-    type: type === undefined ? undefined : parseChoice('--backoff', type, BACKOFF_TYPES),
+    type: parseChoice('--backoff', values.backoff, BACKOFF_TYPES),
     initialDelay: parseDuration('--initial-delay', values['initial-delay']),
     maxDelay: parseDuration('--max-delay', values['max-delay']),
-    factor: factor === undefined ? undefined : parseNumber('--factor', factor, { min: 1, max: MAX_FACTOR }),
-    delays: delays?.split(',').map((each) => parseDuration('--delays', each) as Duration),
-    jitter: jitter === undefined ? undefined : parseJitter('--backoff-jitter', jitter),
+    factor: parseNumber('--factor', values.factor, { min: 1, max: MAX_FACTOR }),
+    delays: values.delays?.split(',').map((each) => parseDuration('--delays', each) as Duration),
+    jitter: parseJitter('--backoff-jitter', values['backoff-jitter']),
   })
   return isEmpty(backoff) ? undefined : backoff
 }
@@ -89,23 +87,17 @@ function uniqueIn(values: Values): UniqueOptions | undefined {
     if (extra !== undefined) throw new UsageError(`${extra} requires --unique-key`)
     return undefined
   }
-  return {
+  return withoutUndefined({
     key,
-    ...(until !== undefined && { until: parseUntil('--unique-until', until) }),
-    ...(onConflict !== undefined && { onConflict: parseChoice('--on-conflict', onConflict, ON_CONFLICT) }),
-  }
+    until: parseUntil('--unique-until', until),
+    onConflict: parseChoice('--on-conflict', onConflict, ON_CONFLICT),
+  })
 }
 
-type Defined<T> = { [K in keyof T]?: Exclude<T[K], undefined> }
-
-function parseJitter(option: string, text: string): number | 'full' {
+function parseJitter(option: string, text: string | undefined): number | 'full' | undefined {
   return text === 'full' ? text : parseNumber(option, text, { min: 0, max: 1 })
 }
 
 function isEmpty(options: object): boolean {
   return Object.keys(options).length === 0
-}
-
-function withoutUndefined<T extends object>(options: T): Defined<T> {
-  return Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined)) as Defined<T>
 }

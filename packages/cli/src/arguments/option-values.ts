@@ -49,7 +49,8 @@ export function parseLimit(option: string, text: string | undefined): Limit | un
 }
 
 /** Parses when a unique key is released. */
-export function parseUntil(option: string, text: string): (typeof KEY_RELEASES)[number] | Duration {
+export function parseUntil(option: string, text: string | undefined) {
+  if (text === undefined) return undefined
   const event = KEY_RELEASES.find((each) => each === text)
   if (event !== undefined) return event
   try {
@@ -102,8 +103,15 @@ export function parseStatus(text: string | undefined): TaskStatus {
   return parseChoice('--status', text, TASK_STATUSES)
 }
 
-/** Returns the matching choice. If there is none, the error suggests the nearest one. */
-export function parseChoice<T extends string>(option: string, text: string, choices: readonly T[]): T {
+/** Returns the matching choice, or undefined without a text. If there is no such choice, the error suggests the nearest one. */
+export function parseChoice<T extends string>(option: string, text: string, choices: readonly T[]): T
+export function parseChoice<T extends string>(
+  option: string,
+  text: string | undefined,
+  choices: readonly T[],
+): T | undefined
+export function parseChoice<T extends string>(option: string, text: string | undefined, choices: readonly T[]) {
+  if (text === undefined) return undefined
   const found = choices.find((choice) => choice === text)
   if (found !== undefined) return found
   throw new UsageError(`${option} is '${text}'; expected one of ${choices.join(', ')}${suggestion(text, choices)}`)
@@ -112,8 +120,8 @@ export function parseChoice<T extends string>(option: string, text: string, choi
 type RateOrNone = 'none' | { readonly max: number; readonly per: Duration }
 
 /** Parses a rate such as `100/1s`, or `none`. `largest` is the largest number per period that the API accepts. */
-export function parseRate(option: string, text: string, largest: number): RateOrNone {
-  if (text === 'none') return text
+export function parseRate(option: string, text: string | undefined, largest: number): RateOrNone | undefined {
+  if (text === undefined || text === 'none') return text
   const [max, per] = text.split('/', 2)
   if (max === undefined || per === undefined) {
     throw new UsageError(`${option} is '${text}'; expected a number per period, such as 100/1s, or none`)
@@ -121,8 +129,11 @@ export function parseRate(option: string, text: string, largest: number): RateOr
   return { max: parseCount(option, max, largest), per: parseDuration(option, per) as Duration }
 }
 
-/** Parses a whole number. `max` is the largest number that the API accepts, if it has a limit. */
-export function parseCount(option: string, text: string, max = 999_999_999): number {
+/** Parses a whole number, if there is one. `max` is the largest number that the API accepts, if it has a limit. */
+export function parseCount(option: string, text: string, max?: number): number
+export function parseCount(option: string, text: string | undefined, max?: number): number | undefined
+export function parseCount(option: string, text: string | undefined, max = 999_999_999): number | undefined {
+  if (text === undefined) return undefined
   const count = /^[1-9]\d*$/.test(text) ? Number(text) : 0
   if (count >= 1 && count <= max) return count
   throw new UsageError(`${option} is '${text}'; expected a whole number from 1 to ${max}`)
@@ -131,20 +142,30 @@ export function parseCount(option: string, text: string, max = 999_999_999): num
 /** Parses a number that may have a fraction. */
 export function parseNumber(
   option: string,
-  text: string,
+  text: string | undefined,
   { min, max }: { readonly min: number; readonly max: number },
-) {
+): number | undefined {
+  if (text === undefined) return undefined
   const number = /^\d+(\.\d+)?$/.test(text) ? Number(text) : Number.NaN
   if (number >= min && number <= max) return number
   throw new UsageError(`${option} is '${text}'; expected a number from ${min} to ${max}`)
 }
 
 /** Parses an amount of memory such as `64MiB`, a number of bytes, or `none`. */
-export function parseBytes(option: string, text: string): 'none' | Memory | number {
-  if (text === 'none') return text
+export function parseBytes(option: string, text: string | undefined): 'none' | Memory | number | undefined {
+  if (text === undefined || text === 'none') return text
   if (/^\d+$/.test(text)) return parseCount(option, text, Number.MAX_SAFE_INTEGER)
   asUsageError(() => bytes(text, option))
   return text as Memory
+}
+
+type Defined<T> = { readonly [K in keyof T as undefined extends T[K] ? never : K]: T[K] } & {
+  readonly [K in keyof T as undefined extends T[K] ? K : never]?: Exclude<T[K], undefined>
+}
+
+/** Returns the fields that have a value. */
+export function withoutUndefined<const T extends object>(fields: T): Defined<T> {
+  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as Defined<T>
 }
 
 export function requireValue(option: string, text: string | undefined): string {

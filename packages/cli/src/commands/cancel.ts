@@ -1,16 +1,7 @@
 // bullpen cancel: cancels tasks by id, or all tasks of a queue that match a filter.
-import { setTimeout as sleep } from 'node:timers/promises'
-import type { Client } from '@bullpen/client'
-import {
-  type Cancellation,
-  type Cancelled,
-  type CancelPreview,
-  type CancelRequest,
-  formatDuration,
-  milliseconds,
-} from '@bullpen/contract'
+import { type Cancelled, type CancelPreview, type CancelRequest, formatDuration, milliseconds } from '@bullpen/contract'
 import { MAX_WAIT_S } from '@bullpen/contract/internal'
-import { parseDuration, requireValue } from '../arguments/option-values.ts'
+import { parseDuration, requireValue, withoutUndefined } from '../arguments/option-values.ts'
 import { UsageError } from '../arguments/usage-error.ts'
 import { WHILE_WAITING } from '../connection.ts'
 import { EXIT, type ExitCode } from '../exit-codes.ts'
@@ -18,9 +9,9 @@ import { count, plain } from '../output/format.ts'
 import { cancellationLine, cancelledLine } from '../output/tasks/task-text.ts'
 import type { CommandContext } from './command-context.ts'
 import { commandOf } from './command-table.ts'
+import { confirmChange, pollUntil, requireConsent } from './filtered-change.ts'
 import { MAX_WAIT } from './wait-for-task.ts'
 
-const POLL_MS = 500
 /** The options that apply only to a cancel by filter. */
 const FILTER_OPTIONS = ['queue', 'task', 'tag', 'older-than', 'dry-run', 'yes'] as const
 
@@ -41,33 +32,23 @@ async function cancelByFilter(context: CommandContext): Promise<ExitCode> {
   const { values, connect, out, by } = context
   const filter = parseFilter(context)
   const wait = parseDuration('--wait', values.wait, MAX_WAIT)
-  const mayAsk = context.isInteractive && !out.json
-  if (!values['dry-run'] && !values.yes && !mayAsk) {
-    throw new UsageError(
-      'cancel --queue asks for confirmation, which requires a terminal; add --yes to confirm, or --dry-run to count the tasks',
-    )
-  }
+  requireConsent('cancel', context)
   const client = connect()
-  if (values['dry-run']) {
-    const preview = await client.previewCancel(filter)
-    await out.answer(preview, () => [`would cancel ${matchText(preview, filter)}`])
-    return EXIT.success
-  }
-  if (!values.yes) {
-    const preview = await client.previewCancel(filter)
-    if (preview.exact && preview.matching === 0) {
-      out.remark(`nothing to cancel: ${matchText(preview, filter)}`)
-      return EXIT.success
-    }
-    if (!(await context.confirm(`Cancel ${matchText(preview, filter)}?`))) {
-      out.remark('nothing was cancelled')
-      return EXIT.incomplete
-    }
-  }
-  const cancellation = await client.cancelMany({ ...filter, ...(by !== undefined && { by }) })
+  const code = await confirmChange(context, {
+    verb: 'cancel',
+    preview: () => client.previewCancel(filter),
+    describe: (preview) => matchText(preview, filter),
+  })
+  if (code !== undefined) return code
+  const cancellation = await client.cancelMany(withoutUndefined({ ...filter, by }))
   await out.answer(cancellation, () => [cancellationLine(cancellation)])
   if (wait === undefined) return EXIT.success
-  const last = await waitUntilDone(connect(WHILE_WAITING), cancellation, performance.now() + milliseconds(wait))
+  const until = performance.now() + milliseconds(wait)
+  const waiting = connect(WHILE_WAITING)
+  const last = await pollUntil(() => waiting.cancellation(cancellation.id), {
+    isOver: ({ status }) => status === 'done',
+    until,
+  })
   await out.answer(last, () => [cancellationLine(last)])
   return last.status === 'done' ? EXIT.success : EXIT.incomplete
 }
@@ -78,12 +59,7 @@ function parseFilter({ values }: CommandContext): CancelRequest {
   const olderThan = parseDuration('--older-than', values['older-than'])
   const [tag] = tags
   if (tags.length > 1) throw new UsageError('cancel accepts a single --tag')
-  return {
-    queue,
-    ...(task !== undefined && { task }),
-    ...(tag !== undefined && { tag }),
-    ...(olderThan !== undefined && { olderThan }),
-  }
+  return withoutUndefined({ queue, task, tag, olderThan })
 }
 
 /** Describes the matching tasks, such as `12 tasks of email (task receipt.send, tag batch:7)`. */
@@ -97,21 +73,11 @@ function matchText({ matching, exact }: CancelPreview, { queue, task, tag, older
   return plain(`${exact ? '' : 'at least '}${count(matching, 'task')} of ${queue}${filter}`)
 }
 
-/** Returns the cancellation once every matching task has ended or the time is up. `until` is in ms on the monotonic clock. */
-async function waitUntilDone(client: Client, { id }: Cancellation, until: number): Promise<Cancellation> {
-  for (;;) {
-    const cancellation = await client.cancellation(id)
-    const remainingMs = until - performance.now()
-    if (cancellation.status === 'done' || remainingMs <= 0) return cancellation
-    await sleep(Math.min(POLL_MS, remainingMs))
-  }
-}
-
 /** Cancels each id, even if the API has rejected an earlier one. Returns the highest exit code. */
 async function cancelByIds({ positionals, values, connect, out, by, reportError }: CommandContext): Promise<ExitCode> {
   const wait = parseDuration('--wait', values.wait, formatDuration(MAX_WAIT_S * 1_000))
   const client = connect()
-  const options = { ...(wait !== undefined && { wait }), ...(by !== undefined && { by }) }
+  const options = withoutUndefined({ wait, by })
   let highest: ExitCode = EXIT.success
   for (const id of positionals) {
     const code = await client.cancel(id, options).then(async (cancelled) => {

@@ -31,6 +31,19 @@ export function relativeTime(time: string, now: number): string {
   return ms > 0 ? `in ${formatLength(ms)}` : `${formatLength(-ms)} ago`
 }
 
+/** Returns a time with its distance from now, such as `2030-12-31T09:00:00Z (in 5m)`. */
+export function timeText<T extends string | undefined>(time: T, now: number): T | string {
+  return time === undefined ? time : `${time} (${relativeTime(time, now)})`
+}
+
+/** The name and the text of a field. A field without a text is left out. */
+export type Field = readonly [name: string, text: string | undefined]
+
+/** Returns a line for each field. The texts begin after `width` characters and a gap. */
+export function fieldLines(fields: readonly Field[], width: number): readonly string[] {
+  return fields.flatMap(([name, text]) => (text ? [`${name.padEnd(width)}  ${text}`] : []))
+}
+
 /**
  * Returns text from a task or worker as a single line, cut to `maxWidth` columns of a terminal, without control characters and without
  * those that change the direction of what follows, such as U+202E.

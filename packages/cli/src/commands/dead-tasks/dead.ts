@@ -1,14 +1,14 @@
 // bullpen dead: searches, counts, retries and deletes dead tasks, and shows and stops the requests that change them.
 import type { Client } from '@bullpen/client'
-import { PAGINATION } from '@bullpen/contract/internal'
 import { DEAD_FILTER_OPTIONS, deadFilter } from '../../arguments/dead-filter.ts'
 import { readInput } from '../../arguments/json-input.ts'
-import { parseChoice, parseCount } from '../../arguments/option-values.ts'
+import { parseChoice, withoutUndefined } from '../../arguments/option-values.ts'
 import { UsageError } from '../../arguments/usage-error.ts'
 import { EXIT, type ExitCode } from '../../exit-codes.ts'
-import { count, plain } from '../../output/format.ts'
+import { plain } from '../../output/format.ts'
 import { countLines, deadLine } from '../../output/tasks/dead-text.ts'
 import type { CommandContext } from '../command-context.ts'
+import { printTasks } from '../list.ts'
 import { changeByFilter } from './change-matching.ts'
 import { requests, stop } from './requests.ts'
 
@@ -23,33 +23,21 @@ export async function dead(context: CommandContext): Promise<ExitCode> {
   return await ACTIONS[action]({ ...context, positionals })
 }
 
-async function list({ positionals, values, connect, out }: CommandContext): Promise<ExitCode> {
+async function list(context: CommandContext): Promise<ExitCode> {
+  const { positionals, values, connect } = context
   if (positionals.length > 0) throw new UsageError('bullpen dead list does not accept an ID; use bullpen show ID')
   const filter = deadFilter(values)
-  if (values.all && values.limit !== undefined) throw new UsageError('--all and --limit cannot be combined')
-  const limit = values.all
-    ? Number.POSITIVE_INFINITY
-    : parseCount('--limit', values.limit ?? String(PAGINATION.default))
-  let shown = 0
-  for await (const task of connect().deadTasks({ ...filter, pageSize: Math.min(limit, PAGINATION.max) })) {
-    shown += 1
-    const readerLeft = !(await out.answer(task, (layout) => [deadLine(task, layout)]))
-    if (readerLeft) break
-    if (shown === limit) {
-      out.remark(
-        `stopped after ${count(limit, 'task')}; there may be more, so use --all or a higher --limit to see them`,
-      )
-      break
-    }
-  }
-  if (shown === 0) out.remark(`no dead tasks in ${plain(filter.queue)} match`)
-  return EXIT.success
+  return await printTasks(context, {
+    tasks: (pageSize) => connect().deadTasks({ ...filter, pageSize }),
+    line: deadLine,
+    none: `no dead tasks in ${plain(filter.queue)} match`,
+  })
 }
 
 async function counts({ positionals, values, connect, out }: CommandContext): Promise<ExitCode> {
   if (positionals.length > 0) throw new UsageError('bullpen dead counts does not accept an argument; use --queue QUEUE')
   const { queue } = values
-  const fingerprints = await connect().countDead(queue === undefined ? {} : { queue })
+  const fingerprints = await connect().countDead(withoutUndefined({ queue }))
   await out.answer({ fingerprints }, (layout) => countLines(fingerprints, layout))
   if (fingerprints.length === 0) out.remark('no dead tasks')
   return EXIT.success
@@ -76,13 +64,12 @@ async function retryByIds(context: CommandContext): Promise<ExitCode> {
   if (first === undefined) throw new UsageError('missing argument; expected bullpen dead retry ID… or --queue QUEUE')
   if (values.input !== undefined && positionals.length > 1) throw new UsageError('--input requires a single ID')
   const input = values.input === undefined ? undefined : await readInput('--input', values.input, stdin)
-  const queue = values['to-queue']
-  const options = {
-    ...(by !== undefined && { by }),
-    ...(values.input !== undefined && { input }),
-    ...(queue !== undefined && { queue }),
-    ...(values['after-compensation'] && { afterCompensation: true }),
-  }
+  const options = withoutUndefined({
+    by,
+    input,
+    queue: values['to-queue'],
+    afterCompensation: values['after-compensation'] || undefined,
+  })
   return await forEachId(context, async (client, id) => {
     const retried = await client.retryTask(id, options)
     await out.answer(retried, () => [
@@ -101,7 +88,7 @@ async function deleteByIds(context: CommandContext): Promise<ExitCode> {
   if (values['to-queue'] !== undefined) throw new UsageError("'bullpen dead delete' does not accept --to-queue")
   if (values['after-compensation']) throw new UsageError("'bullpen dead delete' does not accept --after-compensation")
   return await forEachId(context, async (client, id) => {
-    const deleted = await client.deleteTask(id, by === undefined ? {} : { by })
+    const deleted = await client.deleteTask(id, withoutUndefined({ by }))
     await out.answer(deleted, () => [`${id}  deleted`])
   })
 }

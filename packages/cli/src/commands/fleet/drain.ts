@@ -2,7 +2,7 @@
 import type { Client } from '@bullpen/client'
 import { type DrainMode, type Duration, milliseconds } from '@bullpen/contract'
 import { DRAIN_MODES } from '@bullpen/contract/internal'
-import { parseChoice, parseDuration } from '../../arguments/option-values.ts'
+import { parseChoice, parseDuration, withoutUndefined } from '../../arguments/option-values.ts'
 import { parseTarget, resolveWorker, type Target } from '../../arguments/target.ts'
 import { UsageError } from '../../arguments/usage-error.ts'
 import { WHILE_WAITING } from '../../connection.ts'
@@ -19,7 +19,7 @@ import { waitForPools } from './wait-for-pools.ts'
 export async function drain(context: CommandContext): Promise<ExitCode> {
   const { values, out } = context
   const given = parseTarget(values)
-  const mode = values.mode === undefined ? 'soft_timeout' : parseChoice('--mode', values.mode, DRAIN_MODES)
+  const mode = parseChoice('--mode', values.mode, DRAIN_MODES) ?? 'soft_timeout'
   const timeout = parseDuration('--timeout', values.timeout)
   const wait = parseDuration('--wait', values.wait, MAX_WAIT)
   if (timeout !== undefined && mode !== 'soft_timeout') throw new UsageError('--timeout requires --mode soft_timeout')
@@ -28,12 +28,8 @@ export async function drain(context: CommandContext): Promise<ExitCode> {
   const target = await resolveWorker(client, given)
   if (values['dry-run']) return await dryRun(out, client, target, { mode, timeout })
   const startedAt = performance.now()
-  const command = await sendCommand(context, client, {
-    action: 'drain',
-    ...target,
-    mode,
-    ...(timeout === undefined ? {} : { timeout }),
-  })
+  const order = withoutUndefined({ action: 'drain', ...target, mode, timeout })
+  const command = await sendCommand(context, client, order)
   if (wait === undefined || command.outcome === 'refused') return exitCodeOf(command)
   const workers = command.responses.map(({ worker }) => worker)
   return await waitForPools(out, context.connect(WHILE_WAITING), {
@@ -49,7 +45,7 @@ interface Plan {
 }
 
 async function dryRun(out: Output, client: Client, target: Target, { mode, timeout }: Plan): Promise<ExitCode> {
-  const fleet = await client.fleet(target.queue === undefined ? {} : { queue: target.queue })
+  const fleet = await client.fleet(withoutUndefined({ queue: target.queue }))
   const slots = await client.slots(target)
   const timeoutMs = timeout === undefined ? undefined : milliseconds(timeout)
   const workers = forecastDrain(fleet, slots, target, { mode, timeoutMs })

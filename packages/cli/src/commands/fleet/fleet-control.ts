@@ -2,7 +2,13 @@
 import type { Client, FleetOrder } from '@bullpen/client'
 import type { CommandView } from '@bullpen/contract'
 import { BREAKER_MODES, COMMANDED_LEVELS, MAX_CONCURRENCY } from '@bullpen/contract/internal'
-import { parseChoice, parseCount, parseDuration, requireValue } from '../../arguments/option-values.ts'
+import {
+  parseChoice,
+  parseCount,
+  parseDuration,
+  requireValue,
+  withoutUndefined,
+} from '../../arguments/option-values.ts'
 import { parseSlot, parseTarget, resolveWorker } from '../../arguments/target.ts'
 import { UsageError } from '../../arguments/usage-error.ts'
 import { EXIT, type ExitCode } from '../../exit-codes.ts'
@@ -66,7 +72,7 @@ export async function logLevel(context: CommandContext): Promise<ExitCode> {
   const time = parseDuration('--for', values.for)
   const client = context.connect()
   const target = values.queue || values.worker ? await resolveWorker(client, parseTarget(values)) : {}
-  const order = { action: 'log_level', level, ...target, ...(time === undefined ? {} : { for: time }) } as const
+  const order = withoutUndefined({ action: 'log_level', level, ...target, for: time })
   const command = await sendCommand(context, client, order)
   return command.responses.length === 0 && !isForAllProcesses(order) ? EXIT.incomplete : exitCodeOf(command)
 }
@@ -95,7 +101,7 @@ export async function sendCommand(
   client: Client,
   order: FleetOrder,
 ): Promise<CommandView> {
-  const command = await client.command(order, by === undefined ? {} : { by })
+  const command = await client.command(order, withoutUndefined({ by }))
   await out.answer(command, (layout) => commandLines(command, layout))
   if (command.outcome === 'pending') {
     out.remark(`some workers have not responded yet; check with: bullpen audit ${plain(command.id)} --wait 30s`)

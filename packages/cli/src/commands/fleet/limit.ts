@@ -7,6 +7,7 @@ import {
   parseLimit,
   parseRate,
   requireValue,
+  withoutUndefined,
 } from '../../arguments/option-values.ts'
 import { UsageError } from '../../arguments/usage-error.ts'
 import type { ExitCode } from '../../exit-codes.ts'
@@ -35,22 +36,18 @@ export async function limit(context: CommandContext): Promise<ExitCode> {
     )
   }
   if (burst !== undefined && ratePerKey === undefined) throw new UsageError('--burst requires --rate-per-key')
-  const order = {
+  const order = withoutUndefined({
     action: 'limit',
     queue,
-    ...(concurrency === undefined ? {} : { concurrency: parseConcurrency('--concurrency', concurrency) }),
-    ...(rate === undefined ? {} : { rate: parseRate('--rate', rate, MAX_RATE) }),
-    ...(concurrencyPerKey === undefined
-      ? {}
-      : { concurrencyPerKey: parseConcurrency('--concurrency-per-key', concurrencyPerKey) }),
-    ...(ratePerKey === undefined ? {} : { ratePerKey: parseStartRate('--rate-per-key', ratePerKey, burst) }),
-    ...(values.permits === undefined ? {} : { permits: parsePermits(values.permits) }),
-    ...(maxTasks === undefined
-      ? {}
-      : { maxTasks: maxTasks === 'none' ? ('none' as const) : parseCount('--max-tasks', maxTasks) }),
-    ...(maxBytes === undefined ? {} : { maxBytes: parseBytes('--max-bytes', maxBytes) }),
-    ...(maxAge === undefined ? {} : { maxAge: parseLimit('--max-age', maxAge) }),
-  } as const
+    concurrency: parseCountOrNone('--concurrency', concurrency, MAX_CONCURRENCY),
+    rate: parseRate('--rate', rate, MAX_RATE),
+    concurrencyPerKey: parseCountOrNone('--concurrency-per-key', concurrencyPerKey, MAX_CONCURRENCY),
+    ratePerKey: parseStartRate('--rate-per-key', ratePerKey, burst),
+    permits: values.permits && parsePermits(values.permits),
+    maxTasks: parseCountOrNone('--max-tasks', maxTasks),
+    maxBytes: parseBytes('--max-bytes', maxBytes),
+    maxAge: parseLimit('--max-age', maxAge),
+  })
   return exitCodeOf(await sendCommand(context, context.connect(), order))
 }
 
@@ -66,13 +63,13 @@ async function limitConcurrencyKey(context: CommandContext, queue: string, concu
   }
   if (values.task !== undefined) throw new UsageError('specify either --task or --concurrency-key')
   if (burst !== undefined && rate === undefined) throw new UsageError('--burst requires --rate')
-  const order = {
+  const order = withoutUndefined({
     action: 'limit',
     queue,
     concurrencyKey,
-    ...(concurrency === undefined ? {} : { concurrency: parseConcurrencyOrStop(concurrency) }),
-    ...(rate === undefined ? {} : { rate: parseStartRate('--rate', rate, burst) }),
-  } as const
+    concurrency: parseConcurrencyOrStop(concurrency),
+    rate: parseStartRate('--rate', rate, burst),
+  })
   return exitCodeOf(await sendCommand(context, context.connect(), order))
 }
 
@@ -83,14 +80,13 @@ async function limitDefinition(context: CommandContext, queue: string, task: str
   )
   if (foreign !== undefined) throw new UsageError(`--${foreign} is not a limit of a task definition; remove --task`)
   const concurrency = parseConcurrencyOrStop(requireValue('--concurrency N', values.concurrency))
-  return exitCodeOf(
-    await sendCommand(context, context.connect(), { action: 'limit', queue, task, concurrency } as const),
-  )
+  const order = withoutUndefined({ action: 'limit', queue, task, concurrency })
+  return exitCodeOf(await sendCommand(context, context.connect(), order))
 }
 
 /** Parses the concurrency of a key or a definition. With 0, it starts no task. */
-function parseConcurrencyOrStop(text: string): number | 'none' {
-  return text === '0' ? 0 : parseConcurrency('--concurrency', text)
+function parseConcurrencyOrStop(text: string | undefined): number | 'none' | undefined {
+  return text === '0' ? 0 : parseCountOrNone('--concurrency', text, MAX_CONCURRENCY)
 }
 
 /** Parses numbers of permits such as `db=5` or `db=none`. */
@@ -103,14 +99,14 @@ function parsePermits(texts: readonly string[]): Readonly<Record<string, number 
   return namedOnce('--permits', permits)
 }
 
-function parseConcurrency(option: string, text: string): number | 'none' {
-  return text === 'none' ? text : parseCount(option, text, MAX_CONCURRENCY)
+function parseCountOrNone(option: string, text: string | undefined, max?: number): number | 'none' | undefined {
+  return text === 'none' ? text : parseCount(option, text, max)
 }
 
 /** Parses how many tasks of a concurrency key may start per period, and at once. */
-function parseStartRate(option: string, text: string, burst: string | undefined) {
+function parseStartRate(option: string, text: string | undefined, burst: string | undefined) {
   const rate = parseRate(option, text, MAX_RATE)
-  if (burst === undefined) return rate
+  if (burst === undefined || rate === undefined) return rate
   if (rate === 'none') throw new UsageError(`--burst requires a rate; ${option} is none`)
   return { ...rate, burst: parseCount('--burst', burst, MAX_RATE) }
 }
@@ -126,16 +122,12 @@ async function limitApiKey(context: CommandContext, apiKeyName: string): Promise
     throw new UsageError('specify a limit of the API key: --enqueue-rate or --max-unfinished-tasks')
   }
   if (maxTasks !== undefined) requireValue('--queue QUEUE', queue)
-  const order = {
+  const order = withoutUndefined({
     action: 'limit',
-    ...(queue === undefined ? {} : { queue }),
+    queue,
     apiKeyName,
-    ...(rate === undefined ? {} : { enqueueRate: parseRate('--enqueue-rate', rate, MAX_ENQUEUE_RATE) }),
-    ...(maxTasks === undefined
-      ? {}
-      : {
-          maxUnfinishedTasks: maxTasks === 'none' ? ('none' as const) : parseCount('--max-unfinished-tasks', maxTasks),
-        }),
-  } as const
+    enqueueRate: parseRate('--enqueue-rate', rate, MAX_ENQUEUE_RATE),
+    maxUnfinishedTasks: parseCountOrNone('--max-unfinished-tasks', maxTasks),
+  })
   return exitCodeOf(await sendCommand(context, context.connect(), order))
 }

@@ -1,15 +1,14 @@
 // Waits for a drain's pools to end and shows the progress.
-import { setTimeout as sleep } from 'node:timers/promises'
 import type { Client } from '@bullpen/client'
 import type { FleetView, PoolState } from '@bullpen/contract'
 import { ENDED_POOL_STATES } from '@bullpen/contract/internal'
+import { withoutUndefined } from '../../arguments/option-values.ts'
 import type { Target } from '../../arguments/target.ts'
 import { EXIT, type ExitCode } from '../../exit-codes.ts'
 import { targetText } from '../../output/fleet/command-text.ts'
 import { count, plain } from '../../output/format.ts'
 import type { Output } from '../../output/output.ts'
-
-const POLL_MS = 500
+import { pollUntil } from '../filtered-change.ts'
 
 /** The states of pools that ended with abandoned tasks or because of an error. */
 const FAILED_STATES: readonly PoolState[] = ['TERMINATE_TIMEOUT', 'RECOVER_ERR']
@@ -42,14 +41,14 @@ export async function waitForPools(out: Output, client: Client, drain: Drain): P
 /** Returns the fleet once all pools of the target have ended, or when the time is up. */
 async function lastFleet(out: Output, client: Client, { target, waitUntil }: Drain): Promise<FleetView> {
   try {
-    for (;;) {
-      const fleet = await client.fleet(target.queue === undefined ? {} : { queue: target.queue })
-      const { open, busy } = summarize(fleet, target)
-      const remainingMs = waitUntil - performance.now()
-      if (open === 0 || remainingMs <= 0) return fleet
-      out.progress(`${plain(targetText(target))}: waiting for ${remaining(open, busy)}`)
-      await sleep(Math.min(POLL_MS, remainingMs))
-    }
+    return await pollUntil(() => client.fleet(withoutUndefined({ queue: target.queue })), {
+      isOver: (fleet) => summarize(fleet, target).open === 0,
+      until: waitUntil,
+      onWait(fleet) {
+        const { open, busy } = summarize(fleet, target)
+        out.progress(`${plain(targetText(target))}: waiting for ${remaining(open, busy)}`)
+      },
+    })
   } finally {
     out.progress()
   }

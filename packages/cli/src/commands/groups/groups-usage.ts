@@ -1,10 +1,6 @@
 // Defines the usage of bullpen groups: its actions and options.
 import type { Command } from '../command-table.ts'
 
-export const GROUP_ACTIONS = ['list', 'show', 'create', 'add', 'seal', 'cancel', 'results'] as const
-
-export type GroupActionName = (typeof GROUP_ACTIONS)[number]
-
 const ID = 'group-01jd3v7n8q0000000000000000'
 
 export const GROUPS_COMMAND = {

@@ -79,7 +79,7 @@ test('a file with a line that is not a task adds nothing', async () => {
 test('wrong arguments are explained', async () => {
   const groups = await startApi()
   expect((await groups('show')).err).toContain('expected bullpen groups show ID')
-  expect((await groups('list', 'x')).err).toContain('does not accept an id')
+  expect((await groups('list', 'x')).err).toContain("unexpected argument 'x'; expected bullpen groups list")
   expect((await groups('seal', 'x', '--bulk', 'y')).err).toContain("'bullpen groups seal' does not accept --bulk")
   expect(await groups('show', 'x')).toMatchObject({ code: 3 })
 })

@@ -1,6 +1,6 @@
 // bullpen groups: lists, shows, creates, seals and cancels groups, adds members to them, and prints their members' results.
-import { type GroupHandle, ProblemError, ResultTimeoutError } from '@bullpen/client'
-import type { Duration, GroupView, MembersAdded } from '@bullpen/contract'
+import { type GroupHandle, ProblemError } from '@bullpen/client'
+import type { MembersAdded } from '@bullpen/contract'
 import { GROUP_KEEP, GROUP_ON_ERROR, GROUP_TOTAL_TIMEOUT, PAGINATION } from '@bullpen/contract/internal'
 import { parseFollowUps } from '../../arguments/enqueue-options.ts'
 import {
@@ -9,8 +9,8 @@ import {
   parseDuration,
   parseDurationWithin,
   requireValue,
+  withoutUndefined,
 } from '../../arguments/option-values.ts'
-import type { OptionName } from '../../arguments/options.ts'
 import { UsageError } from '../../arguments/usage-error.ts'
 import { MAX_REQUEST_BYTES } from '../../bulk/sender.ts'
 import { openSource, readSource } from '../../bulk/source.ts'
@@ -20,49 +20,31 @@ import { EXIT, type ExitCode } from '../../exit-codes.ts'
 import { count, plain } from '../../output/format.ts'
 import { namingLines } from '../../output/tasks/bulk-text.ts'
 import { groupLines, groupListLines, memberLine } from '../../output/tasks/group-text.ts'
+import { type Action, runAction } from '../actions.ts'
 import type { CommandContext } from '../command-context.ts'
-import { MAX_WAIT } from '../wait-for-task.ts'
-import { GROUP_ACTIONS, type GroupActionName } from './groups-usage.ts'
+import { endedOrCurrent, MAX_WAIT } from '../wait-for-task.ts'
 
-interface Action {
-  /** The options that the action accepts, in addition to those that every command accepts. */
-  readonly options: readonly OptionName[]
-  readonly needsId: boolean
-  readonly run: (context: CommandContext, id: string) => Promise<ExitCode>
-}
-
-const ACTIONS: Readonly<Record<GroupActionName, Action>> = {
-  list: { options: ['limit'], needsId: false, run: list },
-  show: { options: ['wait'], needsId: true, run: show },
+const ACTIONS = {
+  list: { options: ['limit'], usage: '', run: list },
+  show: { options: ['wait'], usage: 'ID', run: show },
   create: {
     options: ['bulk', 'on-success', 'on-failure', 'on-end', 'on-error', 'total-timeout', 'keep', 'open', 'wait', 'by'],
-    needsId: false,
+    usage: '',
     run: create,
   },
-  add: { options: ['bulk', 'seal', 'wait'], needsId: true, run: add },
-  seal: { options: ['wait'], needsId: true, run: seal },
-  cancel: { options: ['wait', 'by'], needsId: true, run: cancel },
-  results: { options: ['from', 'limit'], needsId: true, run: results },
-}
-
-const COMMON = ['api', 'key', 'json', 'help', 'version']
+  add: { options: ['bulk', 'seal', 'wait'], usage: 'ID', run: add },
+  seal: { options: ['wait'], usage: 'ID', run: seal },
+  cancel: { options: ['wait', 'by'], usage: 'ID', run: cancel },
+  results: { options: ['from', 'limit'], usage: 'ID', run: results },
+} as const satisfies Readonly<Record<string, Action>>
 
 export async function groups(context: CommandContext): Promise<ExitCode> {
-  const [word = 'list', id] = context.positionals
-  const action = ACTIONS[parseChoice('ACTION', word, GROUP_ACTIONS)]
-  if (action.needsId && id === undefined) throw new UsageError(`missing argument; expected bullpen groups ${word} ID`)
-  if (!action.needsId && id !== undefined) {
-    throw new UsageError(`unexpected argument '${id}'; 'bullpen groups ${word}' does not accept an id`)
-  }
-  const accepted: readonly string[] = [...action.options, ...COMMON]
-  const extra = Object.keys(context.values).find((option) => !accepted.includes(option))
-  if (extra !== undefined) throw new UsageError(`'bullpen groups ${word}' does not accept --${extra}`)
-  return await action.run(context, id ?? '')
+  return await runAction('groups', ACTIONS, context)
 }
 
 async function list({ values, connect, out }: CommandContext): Promise<ExitCode> {
-  const limit = values.limit === undefined ? undefined : parseCount('--limit', values.limit, PAGINATION.max)
-  const found = await connect().listGroups(limit === undefined ? {} : { limit })
+  const limit = parseCount('--limit', values.limit, PAGINATION.max)
+  const found = await connect().listGroups(withoutUndefined({ limit }))
   await out.answer({ groups: found }, (layout) => groupListLines(found, layout))
   if (found.length === 0) out.remark('every group has ended')
   return EXIT.success
@@ -74,16 +56,14 @@ async function show(context: CommandContext, id: string): Promise<ExitCode> {
 
 async function create(context: CommandContext): Promise<ExitCode> {
   const { values, connect, by } = context
-  const { 'on-error': onError, bulk, open = false } = values
-  const totalTimeout = parseDurationWithin('--total-timeout', values['total-timeout'], GROUP_TOTAL_TIMEOUT)
-  const keep = parseDurationWithin('--keep', values.keep, GROUP_KEEP)
-  const settings = {
-    ...(onError !== undefined && { onError: parseChoice('--on-error', onError, GROUP_ON_ERROR) }),
-    ...(totalTimeout !== undefined && { totalTimeout }),
-    ...(keep !== undefined && { keep }),
-    ...(by !== undefined && { by }),
+  const { bulk, open = false } = values
+  const settings = withoutUndefined({
+    onError: parseChoice('--on-error', values['on-error'], GROUP_ON_ERROR),
+    totalTimeout: parseDurationWithin('--total-timeout', values['total-timeout'], GROUP_TOTAL_TIMEOUT),
+    keep: parseDurationWithin('--keep', values.keep, GROUP_KEEP),
+    by,
     ...parseFollowUps(values),
-  }
+  })
   const tasks = bulk === undefined ? [] : await readTasks(context, bulk)
   const group = await connect().createGroup(settings)
   if (tasks.length > 0) {
@@ -142,14 +122,13 @@ async function seal(context: CommandContext, id: string): Promise<ExitCode> {
 async function cancel(context: CommandContext, id: string): Promise<ExitCode> {
   const { connect, by } = context
   const group = connect().group(id)
-  await group.cancel(by === undefined ? {} : { by })
+  await group.cancel(withoutUndefined({ by }))
   return await printGroup(context, group, 'any result')
 }
 
 async function results({ values, connect, out }: CommandContext, id: string): Promise<ExitCode> {
-  const from = values.from === undefined ? 0 : parseCount('--from', values.from)
-  const limit = values.limit === undefined ? Number.POSITIVE_INFINITY : parseCount('--limit', values.limit)
-  let left = limit
+  const from = parseCount('--from', values.from) ?? 0
+  let left = parseCount('--limit', values.limit) ?? Number.POSITIVE_INFINITY
   for await (const member of connect().group(id).results({ from })) {
     if (left-- <= 0) break
     if (!(await out.answer(member, (layout) => [memberLine(member, layout)]))) break
@@ -164,22 +143,16 @@ async function printGroup(
   expected: 'completed' | 'any result' = 'completed',
 ): Promise<ExitCode> {
   const wait = parseDuration('--wait', values.wait, MAX_WAIT)
+  const waiting = connect(WHILE_WAITING).group(group.id)
   const found =
-    wait === undefined ? await group.describe() : await endedOrCurrent(connect(WHILE_WAITING).group(group.id), wait)
+    wait === undefined
+      ? await group.describe()
+      : await endedOrCurrent(() => waiting.waitUntilEnded({ timeout: wait }), waiting.describe)
   await out.answer(found, (layout) => groupLines(found, layout))
   if (wait === undefined) return EXIT.success
   return found.state === 'ended' && (expected === 'any result' || found.result === expected)
     ? EXIT.success
     : EXIT.incomplete
-}
-
-async function endedOrCurrent(group: GroupHandle, timeout: Duration): Promise<GroupView> {
-  try {
-    return await group.waitUntilEnded({ timeout })
-  } catch (error) {
-    if (!(error instanceof ResultTimeoutError)) throw error
-    return await group.describe()
-  }
 }
 
 /** Reads the tasks of a file. @throws UsageError if a line is not a task, or if there is none. */

@@ -1,10 +1,6 @@
 // Defines the usage of bullpen runs: its actions and options.
 import type { Command } from '../command-table.ts'
 
-export const RUN_ACTIONS = ['list', 'show', 'start', 'wait', 'errors', 'cancel', 'delete'] as const
-
-export type RunActionName = (typeof RUN_ACTIONS)[number]
-
 const ID = 'run-01jd3v7n8q0000000000000000'
 
 export const RUNS_COMMAND = {

@@ -3,28 +3,19 @@ import { ProblemError } from '@bullpen/client'
 import { milliseconds } from '@bullpen/contract'
 import { PAGINATION } from '@bullpen/contract/internal'
 import { readInput, readInputFile } from '../../arguments/json-input.ts'
-import { parseChoice, parseCount, parseDuration, parseDurationOrZero } from '../../arguments/option-values.ts'
-import type { OptionName } from '../../arguments/options.ts'
+import { parseCount, parseDuration, parseDurationOrZero, withoutUndefined } from '../../arguments/option-values.ts'
 import { UsageError } from '../../arguments/usage-error.ts'
 import { WHILE_WAITING } from '../../connection.ts'
 import { EXIT, type ExitCode } from '../../exit-codes.ts'
 import { plain } from '../../output/format.ts'
 import type { Output } from '../../output/output.ts'
 import { runErrorLine, runLines, runListLines } from '../../output/tasks/run-text.ts'
+import { type Action, runAction } from '../actions.ts'
 import type { CommandContext } from '../command-context.ts'
 import { MAX_WAIT } from '../wait-for-task.ts'
-import { RUN_ACTIONS, type RunActionName } from './runs-usage.ts'
 import { waitForRun } from './wait-for-run.ts'
 
-interface Action {
-  /** The options that the action accepts, in addition to those that every command accepts. */
-  readonly options: readonly OptionName[]
-  /** The arguments after the action, of which the last one may be optional. */
-  readonly usage: '' | 'ID' | 'PIPELINE [INPUT | -]'
-  readonly run: (context: CommandContext, id: string, input: string | undefined) => Promise<ExitCode>
-}
-
-const ACTIONS: Readonly<Record<RunActionName, Action>> = {
+const ACTIONS = {
   list: { options: ['limit'], usage: '', run: list },
   show: { options: [], usage: 'ID', run: show },
   start: {
@@ -36,30 +27,20 @@ const ACTIONS: Readonly<Record<RunActionName, Action>> = {
   errors: { options: ['limit'], usage: 'ID', run: errors },
   cancel: { options: ['wait', 'by'], usage: 'ID', run: cancel },
   delete: { options: ['by'], usage: 'ID', run: remove },
-}
+} as const satisfies Readonly<Record<string, Action>>
 
 /** The place of a field of the input, as errors name it. */
 const INPUT_FIELD = /^\/input\/([^/]+)$/
 
-const COMMON = ['api', 'key', 'json', 'help', 'version']
 const LONGEST_RUN = '30d'
 
 export async function runs(context: CommandContext): Promise<ExitCode> {
-  const [word = 'list', id, input] = context.positionals
-  const { usage, options, run } = ACTIONS[parseChoice('ACTION', word, RUN_ACTIONS)]
-  const expected = `expected bullpen runs ${word} ${usage}`.trimEnd()
-  if (usage !== '' && id === undefined) throw new UsageError(`missing argument; ${expected}`)
-  const extraArgument = usage === '' ? id : usage === 'ID' ? input : undefined
-  if (extraArgument !== undefined) throw new UsageError(`unexpected argument '${extraArgument}'; ${expected}`)
-  const accepted: readonly string[] = [...options, ...COMMON]
-  const extra = Object.keys(context.values).find((option) => !accepted.includes(option))
-  if (extra !== undefined) throw new UsageError(`'bullpen runs ${word}' does not accept --${extra}`)
-  return await run(context, id ?? '', input)
+  return await runAction('runs', ACTIONS, context)
 }
 
 async function list({ values, connect, out }: CommandContext): Promise<ExitCode> {
-  const limit = values.limit === undefined ? undefined : parseCount('--limit', values.limit, PAGINATION.max)
-  const found = await connect().listRuns(limit === undefined ? {} : { limit })
+  const limit = parseCount('--limit', values.limit, PAGINATION.max)
+  const found = await connect().listRuns(withoutUndefined({ limit }))
   await out.answer({ runs: found }, (layout) => runListLines(found, layout))
   if (found.length === 0) out.remark('there are no unfinished runs')
   return EXIT.success
@@ -80,12 +61,7 @@ async function start(context: CommandContext, pipeline: string, text: string | u
   if (file !== undefined && text !== undefined) throw new UsageError('INPUT and --input-file cannot be combined')
   const input = file === undefined ? await readInput('INPUT', text, stdin) : await readInputFile(file, stdin)
   const client = connect()
-  const settings = {
-    ...(id !== undefined && { id }),
-    ...(totalTimeout !== undefined && { totalTimeout }),
-    ...(keep !== undefined && { keep }),
-    ...(by !== undefined && { by }),
-  }
+  const settings = withoutUndefined({ id, totalTimeout, keep, by })
   const run = await client.startPipelineNamed(pipeline, input, settings).catch((error: unknown) => {
     if (text === undefined && file === undefined) remarkOnInput(out, pipeline, error)
     throw error
@@ -120,7 +96,7 @@ async function wait({ values, connect, out }: CommandContext, id: string): Promi
 }
 
 async function errors({ values, connect, out }: CommandContext, id: string): Promise<ExitCode> {
-  let left = values.limit === undefined ? Number.POSITIVE_INFINITY : parseCount('--limit', values.limit)
+  let left = parseCount('--limit', values.limit) ?? Number.POSITIVE_INFINITY
   let found = 0
   for await (const error of connect().run(id).errors()) {
     if (left-- <= 0) break
@@ -134,7 +110,7 @@ async function errors({ values, connect, out }: CommandContext, id: string): Pro
 async function cancel({ values, connect, by, out }: CommandContext, id: string): Promise<ExitCode> {
   const waitFor = parseDuration('--wait', values.wait, MAX_WAIT)
   const run = connect().run(id)
-  const found = await run.cancel(by === undefined ? {} : { by })
+  const found = await run.cancel(withoutUndefined({ by }))
   if (waitFor !== undefined) {
     return await waitForRun(out, connect(WHILE_WAITING), run.id, {
       timeoutMs: milliseconds(waitFor),
@@ -146,9 +122,7 @@ async function cancel({ values, connect, by, out }: CommandContext, id: string):
 }
 
 async function remove({ connect, by, out }: CommandContext, id: string): Promise<ExitCode> {
-  await connect()
-    .run(id)
-    .delete(by === undefined ? {} : { by })
+  await connect().run(id).delete(withoutUndefined({ by }))
   await out.answer({ id }, () => [`${plain(id)}  deleted`])
   return EXIT.success
 }

@@ -1,10 +1,11 @@
 // Waits for a run to end, and shows its progress.
-import { type Client, ResultTimeoutError, type RunHandle } from '@bullpen/client'
+import type { Client, RunHandle } from '@bullpen/client'
 import type { RunView } from '@bullpen/contract'
 import { EXIT, type ExitCode } from '../../exit-codes.ts'
 import type { Output } from '../../output/output.ts'
 import { progressText } from '../../output/tasks/run-progress.ts'
 import { runLines } from '../../output/tasks/run-text.ts'
+import { endedOrCurrent } from '../wait-for-task.ts'
 
 interface WaitForRun {
   /** How long to wait, in ms. Undefined if there is no limit. */
@@ -31,7 +32,8 @@ export async function waitForRun(
   let found: RunView
   let hasPrinted = false
   try {
-    found = await endedOrCurrent(run, timeoutMs)
+    const options = timeoutMs === undefined ? {} : ({ timeout: `${timeoutMs}ms` } as const)
+    found = await endedOrCurrent(() => run.waitUntilEnded(options), run.describe)
   } finally {
     done.abort()
     hasPrinted = await showing
@@ -42,15 +44,6 @@ export async function waitForRun(
   await out.answer(found, (layout) => runLines(found, layout))
   if (found.state !== 'ended') return EXIT.incomplete
   return expected === 'any result' || found.result === expected ? EXIT.success : EXIT.incomplete
-}
-
-async function endedOrCurrent(run: RunHandle, timeoutMs: number | undefined): Promise<RunView> {
-  try {
-    return await run.waitUntilEnded(timeoutMs === undefined ? {} : { timeout: `${timeoutMs}ms` })
-  } catch (error) {
-    if (!(error instanceof ResultTimeoutError)) throw error
-    return await run.describe()
-  }
 }
 
 /**

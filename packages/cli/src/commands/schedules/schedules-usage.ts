@@ -2,10 +2,6 @@
 import { ATTEMPT_OPTIONS, type OptionName } from '../../arguments/options.ts'
 import type { Command } from '../command-table.ts'
 
-export const SCHEDULE_ACTIONS = ['list', 'show', 'put', 'pause', 'resume', 'run', 'delete', 'sync'] as const
-
-export type ScheduleActionName = (typeof SCHEDULE_ACTIONS)[number]
-
 /** The settings of a schedule, and the options of its tasks. */
 export const SETTINGS_OPTIONS = [
   'task',

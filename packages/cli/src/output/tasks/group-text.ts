@@ -1,7 +1,7 @@
 // Formats groups and their members as text.
 import type { GroupView, MemberResult } from '@bullpen/contract'
 import { type Cell, type Layout, tableLines } from '../columns.ts'
-import { count, plain, relativeTime } from '../format.ts'
+import { count, type Field, fieldLines, plain, relativeTime, timeText } from '../format.ts'
 
 const STYLES = { completed: 'green', failed: 'red', cancelled: 'yellow' } as const
 
@@ -26,10 +26,10 @@ function stateText({ state, result, cancelledAt }: GroupView): string {
 /** Returns the id and the state of a group, then one line for each field that the group has. */
 export function groupLines(group: GroupView, { now, paint }: Layout): readonly string[] {
   const { statuses, result, cancelledAt, cancelReason, cancelledBy } = group
-  const time = (of: string | undefined) => of && `${of} (${relativeTime(of, now)})`
+  const time = (of: string | undefined) => timeText(of, now)
   const ended = Object.entries(statuses).flatMap(([status, number]) => (number === 0 ? [] : [`${number} ${status}`]))
   const reason = (cancelReason ?? '').replaceAll('_', ' ')
-  const rows: readonly (readonly [string, string | undefined])[] = [
+  const rows: readonly Field[] = [
     [
       'members',
       `${count(group.count, 'member')}, ${group.ended} ended${ended.length === 0 ? '' : `: ${ended.join(', ')}`}`,
@@ -42,11 +42,11 @@ export function groupLines(group: GroupView, { now, paint }: Layout): readonly s
     ['cancelled', cancelledAt && `${time(cancelledAt)}, ${plain(reason)}, by ${plain(cancelledBy ?? 'unknown')}`],
     ['ended', time(group.endedAt)],
   ]
-  const fields = rows.flatMap(([name, text]) =>
-    text === undefined || text === '' ? [] : [`${name.padEnd(9)}  ${text}`],
-  )
   const state = stateText(group)
-  return [`${plain(group.id)}  ${result === undefined ? state : paint(STYLES[result] ?? 'yellow', state)}`, ...fields]
+  return [
+    `${plain(group.id)}  ${result === undefined ? state : paint(STYLES[result] ?? 'yellow', state)}`,
+    ...fieldLines(rows, 9),
+  ]
 }
 
 export function memberLine({ member, id, status, error, deleted }: MemberResult, { paint }: Layout): string {

@@ -1,7 +1,7 @@
 // Formats the runs of pipelines and their errors as text.
 import type { RunErrorView, RunView } from '@bullpen/contract'
 import { type Cell, type Layout, tableLines } from '../columns.ts'
-import { count, plain, relativeTime } from '../format.ts'
+import { count, type Field, fieldLines, plain, relativeTime, timeText } from '../format.ts'
 import { rateText } from './run-progress.ts'
 
 const STYLES = { completed: 'green', failed: 'red', cancelled: 'yellow' } as const
@@ -28,16 +28,16 @@ export function runListLines(runs: readonly RunView[], layout: Layout): readonly
 export function runLines(run: RunView, layout: Layout): readonly string[] {
   const { result, state, source, reduction, firstError, stopReason } = run
   const { now, paint } = layout
-  const time = (of: string | undefined) => of && `${of} (${relativeTime(of, now)})`
+  const time = (of: string | undefined) => timeText(of, now)
   const ofSource = `${source.state}, ${count(source.emitted, 'item')}, ${count(source.segments, 'task')}`
-  const rows: readonly (readonly [string, string | undefined])[] = [
+  const rows: readonly Field[] = [
     ['pipeline', plain(run.pipeline)],
     ['source', `${plain(source.task)}  ${plain(source.queue)}  ${ofSource}`],
     ...(source.state === 'failed'
       ? [['', `the failed task is ${plain(source.taskId)}${aboutError(source)}`] as const]
       : []),
   ]
-  const facts: readonly (readonly [string, string | undefined])[] = [
+  const facts: readonly Field[] = [
     ['reduction', reduction && `${plain(reduction.task)}  ${plain(reduction.queue)}  ${reduction.state}`],
     [
       '',
@@ -59,7 +59,7 @@ export function runLines(run: RunView, layout: Layout): readonly string[] {
     ['output', run.output === undefined ? undefined : plain(JSON.stringify(run.output), MAX_OUTPUT_LENGTH)],
   ]
   const heading = result === undefined ? state : paint(STYLES[result], result)
-  return [`${plain(run.id)}  ${heading}`, ...fieldLines(rows), ...stageLines(run, layout), ...fieldLines(facts)]
+  return [`${plain(run.id)}  ${heading}`, ...fieldLines(rows, 9), ...stageLines(run, layout), ...fieldLines(facts, 9)]
 }
 
 export function runErrorLine(error: RunErrorView, { paint }: Layout): string {
@@ -72,10 +72,6 @@ function errorText(error: NonNullable<RunView['firstError']>): string {
 
 function aboutError({ error }: Pick<RunErrorView, 'error'>): string {
   return error === undefined ? '' : `  ${plain(error.code)}: ${plain(error.message)}`
-}
-
-function fieldLines(rows: readonly (readonly [string, string | undefined])[]): readonly string[] {
-  return rows.flatMap(([name, text]) => (text === undefined || text === '' ? [] : [`${name.padEnd(9)}  ${text}`]))
 }
 
 function stageLines({ stages }: RunView, layout: Layout): readonly string[] {

@@ -1,7 +1,7 @@
 // Formats schedules as text, either in full or as a table.
 import type { ScheduleSync, ScheduleView } from '@bullpen/contract'
 import { type Cell, type Layout, tableLines } from '../columns.ts'
-import { count, plain, relativeTime } from '../format.ts'
+import { count, type Field, fieldLines, plain, relativeTime, timeText } from '../format.ts'
 
 /** Longer inputs are cut off. With --json they are printed in full. */
 const MAX_VALUE_LENGTH = 1_000
@@ -41,8 +41,8 @@ function timesText({ cron, timeZone = 'UTC', every, offset }: ScheduleView): str
 /** Returns the name and the state of a schedule, then one line for each field that the schedule has. */
 export function scheduleLines(schedule: ScheduleView, { now, paint }: Layout): readonly string[] {
   const { status, lastRun, catchUp = 'one', waiting, trouble, nextTicks } = schedule
-  const time = (of: string | undefined) => of && `${of} (${relativeTime(of, now)})`
-  const rows: readonly (readonly [string, string | undefined])[] = [
+  const time = (of: string | undefined) => timeText(of, now)
+  const rows: readonly Field[] = [
     ['times', timesText(schedule)],
     ['task', `${plain(schedule.task)}, queue ${plain(schedule.queue)}`],
     ['input', plain(JSON.stringify(schedule.input) ?? '', MAX_VALUE_LENGTH)],
@@ -57,15 +57,12 @@ export function scheduleLines(schedule: ScheduleView, { now, paint }: Layout): r
     ['last run', lastRun && `${lastRun.id}  ${lastRun.status ?? 'deleted'}, ${time(lastRun.at)}`],
     ['waiting', waiting.length === 0 ? undefined : count(waiting.length, 'run')],
   ]
-  const fields = rows.flatMap(([name, text]) =>
-    text === undefined || text === '' ? [] : [`${name.padEnd(8)}  ${text}`],
-  )
   return [
     `${plain(schedule.name)}  ${paint(status === 'paused' ? 'yellow' : 'green', status)}`,
     ...trouble.map(({ kind, since, detail }) =>
       paint('red', `${kind.replaceAll('_', ' ')} since ${since}: ${plain(detail)}`),
     ),
-    ...fields,
+    ...fieldLines(rows, 8),
     ...nextTicks.map((tick, i) => `${(i === 0 ? 'next' : '').padEnd(8)}  ${time(tick)}`),
   ]
 }

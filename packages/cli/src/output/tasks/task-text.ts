@@ -2,7 +2,7 @@
 import type { Accepted, Cancellation, Cancelled, TaskStatus, TaskView } from '@bullpen/contract'
 import type { Style } from '../colors.ts'
 import { type Layout, tableLines } from '../columns.ts'
-import { count, formatLength, plain, relativeTime } from '../format.ts'
+import { count, type Field, fieldLines, formatLength, plain, relativeTime, timeText } from '../format.ts'
 
 /** Longer inputs and outputs are cut off. With --json they are printed in full. */
 const MAX_VALUE_LENGTH = 1_000
@@ -53,13 +53,13 @@ export function cancellationLine({ id, status, ended, enqueuedUntil }: Cancellat
 
 /** Returns one line for each field that the task has. The last field is the number of attempts, followed by one line for each. */
 export function taskLines(task: TaskView, layout: Layout): string[] {
-  const time = (of: string | undefined) => of && `${of} (${relativeTime(of, layout.now)})`
+  const time = (of: string | undefined) => timeText(of, layout.now)
   const value = (of: unknown) => (of === undefined ? undefined : plain(JSON.stringify(of), MAX_VALUE_LENGTH))
   const { progress, error } = task
   const meta = Object.entries(task.meta)
     .map((entry) => entry.join('='))
     .join(', ')
-  const rows: readonly (readonly [string, string | undefined])[] = [
+  const rows: readonly Field[] = [
     ['task', `${plain(task.task)}, version ${task.version}`],
     ['queue', task.queue],
     ['priority', task.priority === 0 ? undefined : `${task.priority}`],
@@ -85,8 +85,11 @@ export function taskLines(task: TaskView, layout: Layout): string[] {
     ['compensated', time(task.compensatedAt)],
     ['attempts', `${task.attemptsMade} of ${task.maxAttempts} used, ${task.fencingToken} started`],
   ]
-  const fields = rows.flatMap(([name, text]) => (text === undefined ? [] : [`${name.padEnd(11)}  ${text}`]))
-  return [`${task.id}  ${coloured(task.status, layout)}`, ...fields, ...attemptLines(task.attempts, layout)]
+  return [
+    `${task.id}  ${coloured(task.status, layout)}`,
+    ...fieldLines(rows, 11),
+    ...attemptLines(task.attempts, layout),
+  ]
 }
 
 /** Describes who retried the task after it was dead, and when, such as `by ann 3 h ago, by bob 5 min ago`. */
