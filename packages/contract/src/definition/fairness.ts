@@ -1,6 +1,7 @@
 // Parses how the concurrency keys of a queue take turns.
 import { checkConcurrencyKey } from './concurrency-key.ts'
 import { suggestion } from './nearest.ts'
+import { type Fail, isRecord } from './options.ts'
 
 export interface FairnessOptions {
   /**
@@ -22,9 +23,8 @@ const MAX_WEIGHT = 1_000
 const SETTINGS: readonly string[] = ['weights'] satisfies readonly (keyof FairnessOptions)[]
 
 /** `fail` throws an error that names the queue. */
-export function parseFairness(given: true | FairnessOptions, fail: (problem: string) => never): Fairness {
+export function parseFairness(given: true | FairnessOptions, fail: Fail): Fairness {
   const expected = 'expected true or an object such as { weights: { acme: 3 } }'
-  // Plain JavaScript may pass any value, although the compiler accepts only the options.
   if (given !== true && !isRecord(given)) fail(`fairness is ${JSON.stringify(given)}; ${expected}`)
   const options: FairnessOptions = given === true ? {} : given
   const unknown = Object.keys(options).find((setting) => !SETTINGS.includes(setting))
@@ -41,10 +41,6 @@ export function parseFairness(given: true | FairnessOptions, fail: (problem: str
     }
   }
   return Object.freeze({ weights: Object.freeze({ ...weights }) })
-}
-
-function isRecord(value: unknown): value is object {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
 /** Returns the weight of a concurrency key. */

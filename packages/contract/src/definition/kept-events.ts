@@ -1,6 +1,5 @@
 // Parses how long the events of a queue's tasks are kept.
-
-import { suggestion } from './nearest.ts'
+import { checkOptions, checkWhole, type Fail, isRecord } from './options.ts'
 import { type Duration, milliseconds } from './units/duration.ts'
 
 /** Which events of a queue's tasks are kept. An event is dropped as soon as either limit applies to it. */
@@ -36,23 +35,17 @@ const SETTINGS: readonly string[] = ['age', 'count'] satisfies readonly (keyof E
  *
  * @throws BullpenError `invalid_duration`.
  */
-export function keptEvents(options: EventOptions | false, fail: (problem: string) => never): KeptEvents | false {
+export function keptEvents(options: EventOptions | false, fail: Fail): KeptEvents | false {
   if (options === false) return false
-  // Plain JavaScript may pass any value, although the compiler accepts only the options.
-  if (typeof options !== 'object' || options === null) {
+  if (!isRecord(options)) {
     return fail(`events is ${JSON.stringify(options)}; expected false, or limits such as { age: '1h', count: 10_000 }`)
   }
-  const unknown = Object.keys(options).find((setting) => !SETTINGS.includes(setting))
-  if (unknown !== undefined) {
-    fail(`events.${unknown} is not a setting; expected ${SETTINGS.join(', ')}${suggestion(unknown, SETTINGS)}`)
-  }
+  checkOptions('events', options, { settings: SETTINGS }, fail)
   const { age, count = DEFAULT_KEPT_EVENTS.count } = options
   const ageMs = age === undefined ? DEFAULT_KEPT_EVENTS.ageMs : milliseconds(age, 'events.age')
   if (ageMs < milliseconds(MIN_AGE) || ageMs > milliseconds(MAX_AGE)) {
     fail(`events.age is ${JSON.stringify(age)}; expected a duration from '${MIN_AGE}' to '${MAX_AGE}'`)
   }
-  if (!(Number.isInteger(count) && count >= MIN_KEPT_EVENTS && count <= MAX_COUNT)) {
-    fail(`events.count is ${JSON.stringify(count)}; expected a whole number from ${MIN_KEPT_EVENTS} to ${MAX_COUNT}`)
-  }
+  checkWhole('events.count', count, { min: MIN_KEPT_EVENTS, max: MAX_COUNT }, fail)
   return Object.freeze({ ageMs, count })
 }

@@ -1,6 +1,6 @@
 // Parses how long a queue's ended tasks are kept.
 import { FINAL_STATUSES, type FinalStatus } from '../task/states.ts'
-import { suggestion } from './nearest.ts'
+import { checkOptions, type Fail } from './options.ts'
 import { type Limit, limitMs } from './units/duration.ts'
 
 /** Which ended tasks of one status are kept. A task is removed as soon as either limit applies to it. */
@@ -26,18 +26,11 @@ export type QueueRetention = Readonly<
 const LIMITS: readonly string[] = ['age', 'count'] satisfies readonly (keyof KeptOptions)[]
 
 /** `fail` throws an error that names the queue. @throws BullpenError `invalid_duration`. */
-export function queueRetention(options: RetentionOptions, fail: (problem: string) => never): QueueRetention {
-  // Plain JavaScript may pass any value, although the compiler accepts only the options.
-  const check = (value: unknown, name: string, known: readonly string[]): void => {
-    if (typeof value !== 'object' || value === null) fail(`${name} is ${JSON.stringify(value)}; expected an object`)
-    const unknown = Object.keys(value as object).find((key) => !known.includes(key))
-    if (unknown === undefined) return
-    fail(`${name}.${unknown} is not a setting; expected ${known.join(', ')}${suggestion(unknown, known)}`)
-  }
-  check(options, 'retention', FINAL_STATUSES)
+export function queueRetention(options: RetentionOptions, fail: Fail): QueueRetention {
+  checkOptions('retention', options, { settings: FINAL_STATUSES }, fail)
   const parsed = Object.entries(options).map(([status, kept]) => {
     const name = `retention.${status}`
-    check(kept, name, LIMITS)
+    checkOptions(name, kept, { settings: LIMITS }, fail)
     const { age, count } = kept
     if (count !== undefined && count !== 'none' && !(Number.isInteger(count) && count >= 1)) {
       fail(`${name}.count is ${JSON.stringify(count)}; expected a whole number of at least 1, or 'none'`)

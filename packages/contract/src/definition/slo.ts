@@ -1,6 +1,5 @@
 // Parses a service-level objective, which says how soon most tasks should start.
-
-import { suggestion } from './nearest.ts'
+import { checkOptions, type Fail } from './options.ts'
 import { type Duration, milliseconds } from './units/duration.ts'
 
 export interface SloOptions {
@@ -28,15 +27,9 @@ const SETTINGS: readonly string[] = ['startWithin', 'objective'] satisfies reado
  *
  * @throws BullpenError `invalid_duration`
  */
-export function parseSlo(options: SloOptions, owner: string, fail: (problem: string) => never): Slo {
-  // Plain JavaScript may pass any value, although the compiler accepts only the options.
-  if (typeof options !== 'object' || options === null) {
-    fail(`slo is ${JSON.stringify(options)}; expected an object such as { startWithin: '30s', objective: 0.99 }`)
-  }
-  const unknown = Object.keys(options).find((setting) => !SETTINGS.includes(setting))
-  if (unknown !== undefined) {
-    fail(`slo.${unknown} is not a setting; expected startWithin or objective${suggestion(unknown, SETTINGS)}`)
-  }
+export function parseSlo(options: SloOptions, owner: string, fail: Fail): Slo {
+  const example = "{ startWithin: '30s', objective: 0.99 }"
+  checkOptions('slo', options, { settings: SETTINGS, example, expected: SETTINGS.join(' or ') }, fail)
   const { startWithin, objective = DEFAULT_OBJECTIVE } = options
   if (startWithin === undefined) fail("slo.startWithin is missing; expected a duration such as '30s'")
   const startWithinMs = milliseconds(startWithin, `slo.startWithin of ${owner}`)

@@ -1,6 +1,5 @@
 // Parses the limits that a queue has for each API key.
-
-import { suggestion } from '../nearest.ts'
+import { checkOptions, checkWhole, type Fail } from '../options.ts'
 import { ENQUEUE_RATE_FORM, type EnqueueRate, type EnqueueRateText, readEnqueueRate } from './enqueue-rate.ts'
 
 export interface ApiKeyLimitOptions {
@@ -22,21 +21,12 @@ export interface ApiKeyLimits {
 const LIMITS: readonly string[] = ['enqueueRate', 'maxUnfinishedTasks'] satisfies readonly (keyof ApiKeyLimitOptions)[]
 
 /** Returns the limits, or undefined if no limit is set. `fail` throws an error that names the queue. */
-export function apiKeyLimits(options: ApiKeyLimitOptions, fail: (problem: string) => never): ApiKeyLimits | undefined {
-  // Plain JavaScript may pass any value, although the compiler accepts only the options.
-  if (typeof options !== 'object' || options === null) {
-    fail(`limits.perApiKey is ${JSON.stringify(options)}; expected an object`)
-  }
-  const unknown = Object.keys(options).find((limit) => !LIMITS.includes(limit))
-  if (unknown !== undefined) {
-    fail(`limits.perApiKey.${unknown} is not a limit; expected ${LIMITS.join(' or ')}${suggestion(unknown, LIMITS)}`)
-  }
+export function apiKeyLimits(options: ApiKeyLimitOptions, fail: Fail): ApiKeyLimits | undefined {
+  const expected = LIMITS.join(' or ')
+  checkOptions('limits.perApiKey', options, { settings: LIMITS, noun: 'limit', expected }, fail)
   const { enqueueRate: text, maxUnfinishedTasks } = options
-  if (maxUnfinishedTasks !== undefined && !(Number.isSafeInteger(maxUnfinishedTasks) && maxUnfinishedTasks >= 1)) {
-    fail(
-      `limits.perApiKey.maxUnfinishedTasks is ${JSON.stringify(maxUnfinishedTasks)}; expected a whole number of at least 1`,
-    )
-  }
+  if (maxUnfinishedTasks !== undefined)
+    checkWhole('limits.perApiKey.maxUnfinishedTasks', maxUnfinishedTasks, { min: 1 }, fail)
   const enqueueRate = text === undefined ? undefined : readEnqueueRate(text)
   if (text !== undefined && enqueueRate === undefined) {
     fail(`limits.perApiKey.enqueueRate is ${JSON.stringify(text)}; expected ${ENQUEUE_RATE_FORM}`)

@@ -1,6 +1,6 @@
 // Parses the circuit breakers of a queue, and which of them a task depends on.
-
 import { suggestion } from '../nearest.ts'
+import { checkOptions, checkWhole, type Fail, isRecord } from '../options.ts'
 import { type Duration, milliseconds, millisecondsWithin } from '../units/duration.ts'
 
 /**
@@ -80,8 +80,6 @@ const SETTINGS: readonly string[] = [
   'failureCodes',
 ] satisfies readonly (keyof BreakerOptions)[]
 
-type Fail = (problem: string) => never
-
 /**
  * Returns the breakers of a queue. `fail` throws an error that names the queue.
  *
@@ -92,7 +90,6 @@ export function parseBreakers(
   queue: string,
   fail: Fail,
 ): BreakersOf | undefined {
-  // Plain JavaScript may pass any value, although the compiler accepts only the options.
   if (!isRecord(given)) {
     fail(`breakers is ${JSON.stringify(given)}; expected an object such as { smtp: { failureRate: 0.5 } }`)
   }
@@ -109,15 +106,7 @@ export function parseBreakers(
 
 function parseBreaker(options: BreakerOptions, service: string, queue: string, fail: Fail): BreakerSettings {
   const name = `breakers.${service}`
-  if (!isRecord(options)) {
-    fail(
-      `${name} is ${JSON.stringify(options)}; expected an object such as { failureRate: 0.5 }, or {} for the defaults`,
-    )
-  }
-  const unknown = Object.keys(options).find((setting) => !SETTINGS.includes(setting))
-  if (unknown !== undefined) {
-    fail(`${name}.${unknown} is not a setting; expected ${SETTINGS.join(', ')}${suggestion(unknown, SETTINGS)}`)
-  }
+  checkOptions(name, options, { settings: SETTINGS, example: '{ failureRate: 0.5 }, or {} for the defaults' }, fail)
   const {
     failureRate = 0.5,
     slowCallRate = 0.5,
@@ -134,12 +123,8 @@ function parseBreaker(options: BreakerOptions, service: string, queue: string, f
   if (options.slowCallRate !== undefined && slowCallDuration === undefined) {
     fail(`${name}.slowCallRate requires ${name}.slowCallDuration, which says what a slow call is`)
   }
-  const counts = { minimumCalls: { count: minimumCalls, max: 1_000_000 }, probes: { count: probes, max: 100 } }
-  for (const [setting, { count, max }] of Object.entries(counts)) {
-    if (!(Number.isSafeInteger(count) && count >= 1 && count <= max)) {
-      fail(`${name}.${setting} is ${JSON.stringify(count)}; expected a whole number from 1 to ${max}`)
-    }
-  }
+  checkWhole(`${name}.minimumCalls`, minimumCalls, { min: 1, max: 1_000_000 }, fail)
+  checkWhole(`${name}.probes`, probes, { min: 1, max: 100 }, fail)
   if (failureCodes !== undefined && !isListOfNames(failureCodes)) {
     fail(`${name}.failureCodes is ${JSON.stringify(failureCodes)}; expected at least one code, such as ['http_503']`)
   }
@@ -197,8 +182,4 @@ export function parseDependencies(
 
 function isListOfNames(value: unknown): value is readonly string[] {
   return Array.isArray(value) && value.length > 0 && value.every((name) => typeof name === 'string' && name !== '')
-}
-
-function isRecord(value: unknown): value is object {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }

@@ -1,6 +1,6 @@
 // Parses the limits that a queue has for each concurrency key.
 import { checkConcurrencyKey } from '../concurrency-key.ts'
-import { suggestion } from '../nearest.ts'
+import { checkOptions, checkWhole, type Fail, isRecord } from '../options.ts'
 import { ENQUEUE_RATE_FORM, type EnqueueRateText, readEnqueueRate } from './enqueue-rate.ts'
 
 export interface ConcurrencyKeyLimitOptions {
@@ -51,8 +51,6 @@ const LIMITS: readonly string[] = [
   'burst',
 ] satisfies readonly (keyof ConcurrencyKeyLimitOptions)[]
 
-type Fail = (problem: string) => never
-
 /** Returns the limits, or undefined if no limit is set. `fail` throws an error that names the queue. */
 export function perConcurrencyKey(options: PerConcurrencyKeyOptions, fail: Fail): PerConcurrencyKey | undefined {
   const name = 'limits.perConcurrencyKey'
@@ -82,31 +80,18 @@ function parseLimits(
   { least, settings }: Accepted,
   fail: Fail,
 ): ConcurrencyKeyLimits {
-  // Plain JavaScript may pass any value, although the compiler accepts only the options.
-  if (!isRecord(given)) fail(`${name} is ${JSON.stringify(given)}; expected an object such as { concurrency: 3 }`)
-  const unknown = Object.keys(given).find((limit) => !settings.includes(limit))
-  if (unknown !== undefined) {
-    fail(`${name}.${unknown} is not a limit; expected ${settings.join(', ')}${suggestion(unknown, settings)}`)
-  }
+  checkOptions(name, given, { settings, example: '{ concurrency: 3 }', noun: 'limit' }, fail)
   const { concurrency, rate: text, burst } = given
-  if (concurrency !== undefined && !(Number.isSafeInteger(concurrency) && concurrency >= least)) {
-    fail(`${name}.concurrency is ${JSON.stringify(concurrency)}; expected a whole number of at least ${least}`)
-  }
+  if (concurrency !== undefined) checkWhole(`${name}.concurrency`, concurrency, { min: least }, fail)
   const rate = text === undefined ? undefined : readEnqueueRate(text)
   if (text !== undefined && rate === undefined) {
     fail(`${name}.rate is ${JSON.stringify(text)}; expected ${ENQUEUE_RATE_FORM}`)
   }
   if (burst !== undefined && rate === undefined) fail(`${name}.burst has no rate; set ${name}.rate as well`)
-  if (burst !== undefined && !(Number.isSafeInteger(burst) && burst >= 1)) {
-    fail(`${name}.burst is ${JSON.stringify(burst)}; expected a whole number of at least 1`)
-  }
+  if (burst !== undefined) checkWhole(`${name}.burst`, burst, { min: 1 }, fail)
   return Object.freeze({ concurrency, rate: rate && Object.freeze({ ...rate, burst: burst ?? 1 }) })
 }
 
 function isUnlimited({ concurrency, rate }: ConcurrencyKeyLimits): boolean {
   return concurrency === undefined && rate === undefined
-}
-
-function isRecord(value: unknown): value is object {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }

@@ -1,5 +1,6 @@
 // Parses how many permits a queue has, how many of them a task needs, and how many tasks of a definition may run at once.
 import { suggestion } from '../nearest.ts'
+import { checkOptions, checkWhole, type Fail, isRecord } from '../options.ts'
 
 export interface SharedPermits {
   /** How many permits there are for all queues that share them. */
@@ -26,11 +27,8 @@ export const PERMIT_NAME_RULE =
 
 const SHARED: readonly string[] = ['total', 'share'] satisfies readonly (keyof SharedPermits)[]
 
-type Fail = (problem: string) => never
-
 /** Returns how many permits a queue has of each name, or undefined if it has none. `fail` throws an error that names the queue. */
 export function queuePermits(given: Readonly<Record<string, number | SharedPermits>>, fail: Fail): Permits | undefined {
-  // Plain JavaScript may pass any value, although the compiler accepts only the options.
   if (!isRecord(given)) fail(`limits.permits is ${JSON.stringify(given)}; expected an object such as { db: 10 }`)
   const entries = Object.entries(given)
   if (entries.length > MAX_NAMES) fail(`limits.permits has ${entries.length} names; expected at most ${MAX_NAMES}`)
@@ -44,10 +42,7 @@ export function queuePermits(given: Readonly<Record<string, number | SharedPermi
 
 function countOf(name: string, given: number | SharedPermits, fail: Fail): number {
   if (!isRecord(given)) return whole(name, given, fail)
-  const unknown = Object.keys(given).find((setting) => !SHARED.includes(setting))
-  if (unknown !== undefined) {
-    fail(`${name}.${unknown} is not a setting; expected ${SHARED.join(' and ')}${suggestion(unknown, SHARED)}`)
-  }
+  checkOptions(name, given, { settings: SHARED, expected: SHARED.join(' and ') }, fail)
   const { total, share } = given
   if (typeof share !== 'number' || !(share > 0 && share <= 1)) {
     fail(`${name}.share is ${JSON.stringify(share)}; expected a number above 0 and at most 1, such as 0.3`)
@@ -93,10 +88,6 @@ export function definitionConcurrency(given: number, fail: Fail): number {
 }
 
 function whole(name: string, given: number, fail: Fail): number {
-  if (Number.isSafeInteger(given) && given >= 1 && given <= MAX_PERMITS) return given
-  return fail(`${name} is ${JSON.stringify(given)}; expected a whole number from 1 to ${MAX_PERMITS}`)
-}
-
-function isRecord<T extends object>(value: unknown): value is T {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
+  checkWhole(name, given, { min: 1, max: MAX_PERMITS }, fail)
+  return given
 }

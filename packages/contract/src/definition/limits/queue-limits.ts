@@ -1,6 +1,5 @@
 // Parses a queue's limits, which determine how many tasks may wait in it, how much they may take, and for how long.
-
-import { suggestion } from '../nearest.ts'
+import { checkOptions, checkWhole, type Fail } from '../options.ts'
 import { bytes, type Memory } from '../units/bytes.ts'
 import { type Duration, milliseconds } from '../units/duration.ts'
 import { type ApiKeyLimitOptions, type ApiKeyLimits, apiKeyLimits } from './api-key-limits.ts'
@@ -67,19 +66,11 @@ const LIMITS: readonly string[] = [
  * find that there is nothing to check. `fail` throws an error that names the queue. @throws BullpenError `invalid_duration`, or
  * `invalid_definition` if an amount of memory has no unit.
  */
-export function queueLimits(options: QueueLimitOptions, fail: (problem: string) => never): QueueLimits | undefined {
-  // Plain JavaScript may pass any value, although the compiler accepts only the options.
-  if (typeof options !== 'object' || options === null) fail(`limits is ${JSON.stringify(options)}; expected an object`)
-  const unknown = Object.keys(options).find((limit) => !LIMITS.includes(limit))
-  if (unknown !== undefined) {
-    fail(
-      `limits.${unknown} is not a limit; expected maxTasks, maxBytes, maxAge, perApiKey, perConcurrencyKey or permits${suggestion(unknown, LIMITS)}`,
-    )
-  }
+export function queueLimits(options: QueueLimitOptions, fail: Fail): QueueLimits | undefined {
+  const expected = 'maxTasks, maxBytes, maxAge, perApiKey, perConcurrencyKey or permits'
+  checkOptions('limits', options, { settings: LIMITS, noun: 'limit', expected }, fail)
   const { maxTasks, maxAge } = options
-  if (maxTasks !== undefined && !(Number.isSafeInteger(maxTasks) && maxTasks >= 1)) {
-    fail(`limits.maxTasks is ${JSON.stringify(maxTasks)}; expected a whole number of at least 1`)
-  }
+  if (maxTasks !== undefined) checkWhole('limits.maxTasks', maxTasks, { min: 1 }, fail)
   const maxBytes = maxBytesOf(options.maxBytes, fail)
   const maxAgeMs = maxAge === undefined ? undefined : milliseconds(maxAge, 'limits.maxAge')
   const perApiKey = options.perApiKey === undefined ? undefined : apiKeyLimits(options.perApiKey, fail)
@@ -87,7 +78,7 @@ export function queueLimits(options: QueueLimitOptions, fail: (problem: string) 
   return Object.values(limits).every((limit) => limit === undefined) ? undefined : Object.freeze(limits)
 }
 
-function maxBytesOf(given: Memory | number | undefined, fail: (problem: string) => never): number | undefined {
+function maxBytesOf(given: Memory | number | undefined, fail: Fail): number | undefined {
   if (typeof given === 'string') return bytes(given, 'limits.maxBytes')
   if (given === undefined || (Number.isSafeInteger(given) && given >= 1)) return given
   return fail(`limits.maxBytes is ${JSON.stringify(given)}; expected an amount such as '64MiB', or a number of bytes`)

@@ -1,7 +1,7 @@
 // Defines how far a call may depart from its definition's retry policy.
 
-import type { Duration } from '../units/duration.ts'
-import { formatDuration, milliseconds } from '../units/duration.ts'
+import type { Fail } from '../options.ts'
+import { type Duration, formatDuration, milliseconds } from '../units/duration.ts'
 
 /** The `retry.callBounds` setting of a definition. Without it, a call can only choose among what the definition's own policy uses. */
 export interface RetryBoundsOptions {
@@ -69,5 +69,3 @@ export function retryBounds(
   }
   return Object.freeze({ maxAttempts, minDelayMs, maxDelayMs, totalMs: duration('totalTimeout', undefined) })
 }
-
-type Fail = (problem: string) => never

@@ -1,5 +1,6 @@
 // Defines a task's retry budget, which limits the retries of all of its tasks together, so that an outage of a service that they
 // call does not multiply the load.
+import type { Fail } from '../options.ts'
 
 /** The `retry.budget` setting of a definition. {@link DEFAULT_RETRY_BUDGET} contains the defaults. */
 export interface RetryBudgetOptions {
@@ -32,10 +33,7 @@ const HIGHEST_RATE = 10_000
  * Fills in the defaults. Returns undefined for `'none'`. Calls `fail`, which must throw, if a number is out of range. The
  * caller has already refused unknown settings.
  */
-export function retryBudget(
-  options: RetryBudgetOptions | 'none',
-  fail: (problem: string) => never,
-): RetryBudget | undefined {
+export function retryBudget(options: RetryBudgetOptions | 'none', fail: Fail): RetryBudget | undefined {
   if (options === 'none') return undefined
   const { ratio, minRetriesPerSecond } = { ...DEFAULT_RETRY_BUDGET, ...options }
   if (typeof ratio !== 'number' || !(ratio >= 0 && ratio <= 1)) {

@@ -2,6 +2,7 @@
 // which a call may override the policy.
 import { BullpenError } from '../../errors/errors.ts'
 import { nearest } from '../nearest.ts'
+import { type Fail, isRecord } from '../options.ts'
 import { type Duration, milliseconds } from '../units/duration.ts'
 import { RETRY_BOUNDS_SETTINGS, type RetryBounds, type RetryBoundsOptions, retryBounds } from './retry-bounds.ts'
 import {
@@ -136,7 +137,6 @@ export function retryPolicy(options: RetryOptions, task: string): RetryPolicy {
   const fail: Fail = (problem) => {
     throw new BullpenError('invalid_definition', `task ${JSON.stringify(task)}: ${problem}`)
   }
-  // The compiler rejects a value that is not an object, but plain JavaScript does not.
   if (!isRecord(options)) fail(`retry is ${JSON.stringify(options)}; expected an object such as { maxAttempts: 3 }`)
   refuseUnknown(options, RETRY_SETTINGS, 'retry', fail)
   const maxAttempts = options.maxAttempts ?? DEFAULT_RETRY.maxAttempts
@@ -189,8 +189,6 @@ function budgetOf(options: RetryBudgetOptions | 'none', fail: Fail): RetryBudget
   return retryBudget(options, fail)
 }
 
-type Fail = (problem: string) => never
-
 function backoffOf(options: BackoffOptions, task: string, fail: Fail): Backoff {
   if (!isRecord(options)) {
     fail(`retry.backoff is ${JSON.stringify(options)}; expected an object such as { initialDelay: '1s' }`)
@@ -238,10 +236,6 @@ function backoffOf(options: BackoffOptions, task: string, fail: Fail): Backoff {
       return { type: 'exponential', ...growing(), factor }
     }
   }
-}
-
-function isRecord(value: unknown): boolean {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
 function refuseUnknown(options: object, known: readonly string[], path: string, fail: Fail): void {
