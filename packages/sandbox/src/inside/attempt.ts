@@ -21,12 +21,12 @@ import {
   type StepStore,
   Steps,
 } from '@bullpen/engine/isolate'
-import type { AttemptRef } from '../protocol/messages.ts'
-import type { Channel } from './channel.ts'
+import type { AttemptRef, FromIsolate } from '../protocol/messages.ts'
 import type { PendingCalls } from './pending-calls.ts'
 
 export interface InnerHost {
-  readonly channel: Channel
+  /** Sends a message to the worker. @throws DataCloneError if part of the message can't be cloned. */
+  readonly send: (message: FromIsolate) => void
   readonly pendingCalls: PendingCalls
   readonly resources: object
 }
@@ -85,7 +85,7 @@ export class InnerAttempt implements StepStore {
       },
       enqueue: (child, childInput, options) => this.#enqueue(child.name, childInput, options),
       onSuccess: (next, nextInput, options) =>
-        this.#host.channel.send({
+        this.#host.send({
           kind: 'onSuccess',
           of: this.of,
           task: next.name,
@@ -99,29 +99,25 @@ export class InnerAttempt implements StepStore {
   }
 
   async findStep(step: string): Promise<StepLookup> {
-    const { channel, pendingCalls } = this.#host
-    return (await pendingCalls.call((call) =>
-      channel.send({ kind: 'findStep', of: this.of, call, step }),
-    )) as StepLookup
+    const { send, pendingCalls } = this.#host
+    return (await pendingCalls.call((call) => send({ kind: 'findStep', of: this.of, call, step }))) as StepLookup
   }
 
   async storeStep(step: string, result: string): Promise<string> {
-    const { channel, pendingCalls } = this.#host
-    return String(
-      await pendingCalls.call((call) => channel.send({ kind: 'storeStep', of: this.of, call, step, result })),
-    )
+    const { send, pendingCalls } = this.#host
+    return String(await pendingCalls.call((call) => send({ kind: 'storeStep', of: this.of, call, step, result })))
   }
 
   #log(): HandlerLog {
     const at = (level: keyof Log) => (fields: object, message: string) => {
       const line = { kind: 'log', of: this.of, level, fields: packFields(fields), message: messageOf(message) } as const
-      this.#host.channel.send(line)
+      this.#host.send(line)
     }
     return handlerLog({ debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') })
   }
 
   #heartbeat(): void {
-    this.#host.channel.send({ kind: 'heartbeat', of: this.of })
+    this.#host.send({ kind: 'heartbeat', of: this.of })
   }
 
   /**
@@ -129,11 +125,9 @@ export class InnerAttempt implements StepStore {
    * catalogue and the list of earlier children.
    */
   async #enqueue(task: string, input: unknown, options: ChildOptions | undefined): Promise<Enqueued> {
-    const { channel, pendingCalls } = this.#host
+    const { send, pendingCalls } = this.#host
     const values = encodeCall(task, { input, options })
-    return (await pendingCalls.call((call) =>
-      channel.send({ kind: 'enqueue', of: this.of, call, task, values }),
-    )) as Enqueued
+    return (await pendingCalls.call((call) => send({ kind: 'enqueue', of: this.of, call, task, values }))) as Enqueued
   }
 
   async #register(
@@ -142,14 +136,14 @@ export class InnerAttempt implements StepStore {
     input: unknown,
     options: RegisteredOptions | undefined,
   ): Promise<void> {
-    const { channel, pendingCalls } = this.#host
+    const { send, pendingCalls } = this.#host
     const values = encodeCall(task, { input, options })
-    await pendingCalls.call((call) => channel.send({ kind: 'register', of: this.of, call, on, task, values }))
+    await pendingCalls.call((call) => send({ kind: 'register', of: this.of, call, on, task, values }))
   }
 
   async #report(fraction: number, note: string | undefined): Promise<void> {
-    const { channel, pendingCalls } = this.#host
+    const { send, pendingCalls } = this.#host
     const progress = progressOf(fraction, note)
-    await pendingCalls.call((call) => channel.send({ kind: 'progress', of: this.of, call, progress }))
+    await pendingCalls.call((call) => send({ kind: 'progress', of: this.of, call, progress }))
   }
 }

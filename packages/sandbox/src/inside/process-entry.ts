@@ -21,7 +21,7 @@ const { serve } = await import('./serve.ts')
 
 serve({
   // Without a callback, sending to a closed channel would emit an 'error' event.
-  send: (message) => void send?.({ isolate: message }, undefined, undefined, () => {}),
+  send: (envelope) => void send?.(envelope, undefined, undefined, () => {}),
   listen: (listener) => process.on('message', listener),
   // A child process is usually killed, and would then not write what it has compiled.
   imported: flushCompileCache,

@@ -14,7 +14,8 @@ import {
   packFields,
   toPortable,
 } from '@bullpen/engine/isolate'
-import type { ToIsolate } from '../protocol/messages.ts'
+import { messageIn } from '../protocol/envelope.ts'
+import type { FromIsolate, ToIsolate } from '../protocol/messages.ts'
 import { packOutcome } from '../protocol/portable-outcome.ts'
 import { InnerAttempt } from './attempt.ts'
 import { callHandler, importHandler } from './call-handler.ts'
@@ -28,6 +29,8 @@ import { watchUncaught } from './uncaught.ts'
 const REPORT_INTERVAL_MS = 50
 
 export function serve(channel: Channel): void {
+  let ownKey = ''
+  const send = (message: FromIsolate): void => channel.send({ isolate: message, key: ownKey })
   const attempts = new AsyncLocalStorage<InnerAttempt>()
   const pendingCalls = createPendingCalls()
   const handlers = new Map<string, Handler>()
@@ -39,7 +42,7 @@ export function serve(channel: Channel): void {
     if (attempt.over) return
     attempt.over = true
     try {
-      channel.send({ kind: 'outcome', of: attempt.of, outcome: packOutcome(outcome), broken, touched: touched.find() })
+      send({ kind: 'outcome', of: attempt.of, outcome: packOutcome(outcome), broken, touched: touched.find() })
     } catch {
       // The handler has changed too much for the outcome to be sent. The end of the isolate ends the attempt.
       channel.end()
@@ -53,10 +56,10 @@ export function serve(channel: Channel): void {
     const before = process.memoryUsage.rss()
     const handler = await importHandler(task)
     handlers.set(key, handler)
-    channel.send({ kind: 'imported', residentBytes: process.memoryUsage.rss() - before })
-    channel.imported?.()
     // What a module does when it is imported belongs to the isolate.
     touched.remember()
+    send({ kind: 'imported', residentBytes: process.memoryUsage.rss() - before })
+    channel.imported?.()
     return handler
   }
 
@@ -81,23 +84,26 @@ export function serve(channel: Channel): void {
     try {
       resources = await openModuleResources(module, (err, resource) => {
         const fields = packFields({ err, resource })
-        channel.send({ kind: 'log', of: undefined, level: 'error', fields, message: 'resource failed to close' })
+        send({ kind: 'log', of: undefined, level: 'error', fields, message: 'resource failed to close' })
       })
-      channel.send({ kind: 'ready' })
+      send({ kind: 'ready' })
     } catch (error) {
-      channel.send({ kind: 'open_failed', error: toPortable(error) })
+      send({ kind: 'open_failed', error: toPortable(error) })
     }
   }
 
   const onMessage = (message: ToIsolate): void => {
     switch (message.kind) {
       case 'open':
-        if (message.reportMemory) reportMemory(channel)
+        if (ownKey !== '') throw new Error('the isolate is open')
+        ownKey = message.key
+        if (message.reportMemory) reportMemory(send)
         void open(message.resources)
         return
       case 'run': {
         const { task, aborted } = message
-        const attempt = new InnerAttempt(task, { channel, pendingCalls, resources: resources?.values ?? {} })
+        if (current?.over === false) throw new Error('an attempt is running')
+        const attempt = new InnerAttempt(task, { send, pendingCalls, resources: resources?.values ?? {} })
         if (aborted !== undefined) attempt.abort(fromPortable(aborted))
         current = attempt
         void attempts.run(attempt, () => run(attempt, task))
@@ -114,19 +120,37 @@ export function serve(channel: Channel): void {
         return
       case 'end':
         void Promise.resolve(resources?.close()).then(() => channel.end())
+        return
+      default:
+        throw new Error(`its kind is ${String((message as { readonly kind?: unknown }).kind)}`)
+    }
+  }
+
+  /** A handler may have emitted what looks like a message of the worker. */
+  const receive = (received: unknown): void => {
+    const message = messageIn(received)
+    if (message === undefined) return
+    try {
+      onMessage(message as ToIsolate)
+    } catch (cause) {
+      const error = new Error(`a message to the isolate was forged or is malformed: ${errorOf(cause).message}`, {
+        cause,
+      })
+      if (current === undefined || current.over) send({ kind: 'late', of: current?.of, error: toPortable(error) })
+      else finish(current, { kind: 'panicked', reason: 'escaped_error', error })
     }
   }
 
   watchUncaught(attempts, {
     attributed: (attempt, error) =>
       finish(attempt, { kind: 'panicked', reason: 'escaped_error', error: errorOf(error) }),
-    late: (attempt, error) => channel.send({ kind: 'late', of: attempt?.of, error: toPortable(errorOf(error)) }),
+    late: (attempt, error) => send({ kind: 'late', of: attempt?.of, error: toPortable(errorOf(error)) }),
   })
-  channel.listen(onMessage)
+  channel.listen(receive)
 }
 
-function reportMemory(channel: Channel): void {
-  const report = (): void => channel.send({ kind: 'memory', residentBytes: process.memoryUsage.rss() })
+function reportMemory(send: (message: FromIsolate) => void): void {
+  const report = (): void => send({ kind: 'memory', residentBytes: process.memoryUsage.rss() })
   setInterval(report, REPORT_INTERVAL_MS).unref()
   report()
 }

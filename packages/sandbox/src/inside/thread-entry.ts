@@ -4,6 +4,8 @@ import { type MessagePort, workerData } from 'node:worker_threads'
 
 const { port } = workerData as { readonly port: MessagePort }
 const end = process.exit
+// A handler that replaced this method would see the key in the envelope.
+const post = port.postMessage.bind(port)
 
 // A thread shares its process id with the worker. A handler that signals its own process ends its thread only.
 const kill = process.kill
@@ -15,7 +17,7 @@ enableCompileCache()
 const { serve } = await import('./serve.ts')
 
 serve({
-  send: (message) => port.postMessage(message),
+  send: (envelope) => post(envelope),
   listen: (listener) => port.on('message', listener),
   // A thread may be killed as well.
   imported: flushCompileCache,

@@ -4,7 +4,8 @@ import { type ChildProcess, fork } from 'node:child_process'
 import { settlesWithin } from '@bullpen/engine/node'
 import { built } from '../built.ts'
 import { childExecArgv } from '../exec-argv.ts'
-import type { FromIsolate, ToIsolate } from '../protocol/messages.ts'
+import type { EnvelopeToIsolate } from '../protocol/envelope.ts'
+import type { ToIsolate } from '../protocol/messages.ts'
 import type { IsolateExit, IsolateListener, StartIsolate } from './isolate.ts'
 import { type ReadResident, watchMemory } from './memory-limit.ts'
 import type { OrphanReaper } from './orphan-reaper.ts'
@@ -29,7 +30,7 @@ export function childStarter(reaper: OrphanReaper, readResident: ReadResident): 
 }
 
 function startChild(
-  { onMessage, onExit }: IsolateListener,
+  { read, onMessage, onExit }: IsolateListener,
   memoryLimitBytes: number | undefined,
   reaper: OrphanReaper,
   readResident: ReadResident,
@@ -65,9 +66,8 @@ function startChild(
   }
   // A handler may have closed the channel. Without it, nothing else would end the attempt.
   child.once('disconnect', kill)
-  child.on('message', (sent: { readonly isolate?: FromIsolate } | null) => {
-    const message = sent?.isolate
-    // A handler may send messages of its own.
+  child.on('message', (received: unknown) => {
+    const message = read(received)
     if (message === undefined) return
     if (message.kind === 'memory') return memory.report(message.residentBytes)
     if (message.kind === 'ready') memory.start()
@@ -86,7 +86,7 @@ function startChild(
   return {
     name,
     // Without a callback, sending to a child that has died would emit an 'error' event.
-    send: (message: ToIsolate) => void child.send(message, () => {}),
+    send: (message: ToIsolate) => void child.send({ isolate: message } satisfies EnvelopeToIsolate, () => {}),
     kill() {
       killed = true
       kill()

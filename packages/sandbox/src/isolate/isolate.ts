@@ -21,7 +21,9 @@ export interface Isolate {
 }
 
 export interface IsolateListener {
-  /** Called with each message, in the order in which they were sent and before `onExit`. */
+  /** Returns the message of Bullpen in what was received, if there is one. Ends the attempt if it is forged. Never throws. */
+  read(received: unknown): FromIsolate | undefined
+  /** Called with each message, in the order in which they were sent and before `onExit`. Never throws. */
   onMessage(message: FromIsolate): void
   /** Called once, when the thread or process is gone. */
   onExit(exit: IsolateExit): void

@@ -4,9 +4,11 @@
 //   dropped, because another attempt may be running by then.
 // - Whatever ends the isolate, only `onExit` reports that it is gone. It does so once, with the first cause that was recorded.
 // - An error that escapes an attempt leaves the isolate in an unknown state, so the isolate is replaced.
+import { randomUUID } from 'node:crypto'
 import { BullpenError, type ChildOptions, type Log, type RegisteredOptions } from '@bullpen/contract'
 import type { Clock, IsolateCalls, IsolatedTask } from '@bullpen/engine/internal'
 import { decodeCall, fromPortable, type PortableError, toPortable, unpackFields } from '@bullpen/engine/isolate'
+import { messageFromIsolate } from '../protocol/envelope.ts'
 import { type AttemptRef, type FromIsolate, isSameAttempt } from '../protocol/messages.ts'
 import { unpackOutcome } from '../protocol/portable-outcome.ts'
 import type { Isolate, IsolateExit, StartIsolate } from './isolate.ts'
@@ -70,12 +72,14 @@ export class ManagedIsolate implements RunOwner {
   constructor(host: IsolateHost, memoryLimitBytes: IsolatedTask['memoryLimitBytes']) {
     this.#host = host
     this.memoryLimitBytes = memoryLimitBytes
+    const key = randomUUID()
     const listener = {
-      onMessage: (message: FromIsolate) => this.#onMessage(message),
+      read: (received: unknown) => this.#orRefuse(() => messageFromIsolate(received, key)),
+      onMessage: (message: FromIsolate) => this.#orRefuse(() => this.#onMessage(message)),
       onExit: (exit: IsolateExit) => this.#onExit(exit),
     }
     this.#isolate = host.startIsolate(listener, memoryLimitBytes)
-    this.#isolate.send({ kind: 'open', resources: host.resources, reportMemory: host.reportMemory })
+    this.#isolate.send({ kind: 'open', key, resources: host.resources, reportMemory: host.reportMemory })
   }
 
   get name(): string {
@@ -144,6 +148,23 @@ export class ManagedIsolate implements RunOwner {
     this.#isolate.kill()
   }
 
+  /** Calls code that throws if a message is malformed. In this case, the attempt ends, and the isolate with it. */
+  #orRefuse<T>(code: () => T): T | undefined {
+    try {
+      return code()
+    } catch (cause) {
+      const why = cause instanceof Error ? cause.message : String(cause)
+      const error = new Error(`a message of ${this.name} was forged or is malformed: ${why}`, { cause })
+      const run = this.#run
+      this.#run = undefined
+      if (run === undefined)
+        this.#host.log.error({ err: error, isolate: this.name }, 'message refused: isolate replaced')
+      else run.end({ kind: 'panicked', reason: 'escaped_error', error })
+      if (this.state !== 'gone') this.#kill('escaped_error')
+      return undefined
+    }
+  }
+
   #onMessage(message: FromIsolate): void {
     switch (message.kind) {
       case 'ready':
@@ -206,6 +227,9 @@ export class ManagedIsolate implements RunOwner {
         return
       case 'outcome':
         this.#outcome(message)
+        return
+      default:
+        throw new Error(`its kind is ${String((message as { readonly kind?: unknown }).kind)}`)
     }
   }
 
@@ -259,9 +283,10 @@ export class ManagedIsolate implements RunOwner {
   #outcome({ of, outcome, broken, touched }: FromIsolate & { kind: 'outcome' }): void {
     const run = this.#runOf(of)
     if (run === undefined) return
+    const ended = unpackOutcome(outcome)
     if (!broken) this.#started()
     this.#run = undefined
-    run.end(unpackOutcome(outcome))
+    run.end(ended)
     if (this.state === 'ending') return
     if (outcome.kind === 'panicked' && outcome.reason === 'escaped_error') this.#kill('escaped_error')
     else if (this.#cause !== undefined) this.retire(this.#cause)

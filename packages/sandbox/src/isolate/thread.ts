@@ -4,11 +4,12 @@
 import { MessageChannel, receiveMessageOnPort, Worker } from 'node:worker_threads'
 import { keepWrappersGeneric } from '@bullpen/engine/node'
 import { built } from '../built.ts'
+import type { EnvelopeToIsolate } from '../protocol/envelope.ts'
 import type { IsolateExit, IsolateListener, StartIsolate } from './isolate.ts'
 
 const ENTRY = built(new URL('../inside/thread-entry.ts', import.meta.url))
 
-export const startThread: StartIsolate = ({ onMessage, onExit }: IsolateListener) => {
+export const startThread: StartIsolate = ({ read, onMessage, onExit }: IsolateListener) => {
   keepWrappersGeneric()
   const { port1: port, port2 } = new MessageChannel()
   const worker = new Worker(ENTRY, { argv: process.argv.slice(2), workerData: { port: port2 }, transferList: [port2] })
@@ -20,7 +21,11 @@ export const startThread: StartIsolate = ({ onMessage, onExit }: IsolateListener
     killed = true
     void worker.terminate()
   }
-  port.on('message', onMessage)
+  const receive = (received: unknown): void => {
+    const message = read(received)
+    if (message !== undefined) onMessage(message)
+  }
+  port.on('message', receive)
   // This is not known to happen. If it did, the attempt would wait forever for the lost message.
   port.on('messageerror', (error) => {
     failure = error
@@ -34,14 +39,19 @@ export const startThread: StartIsolate = ({ onMessage, onExit }: IsolateListener
   worker.on('exit', (exitCode) => {
     // Messages that the thread sent before it ended may still be in the port.
     for (let left = receiveMessageOnPort(port); left !== undefined; left = receiveMessageOnPort(port)) {
-      onMessage(left.message)
+      receive(left.message)
     }
     // The port is still open if the thread could not be started.
     port.close()
     onExit(exitOf(name, exitCode, killed, failure))
   })
 
-  return { name, send: (message) => port.postMessage(message), kill, isFull: () => false }
+  return {
+    name,
+    send: (message) => port.postMessage({ isolate: message } satisfies EnvelopeToIsolate),
+    kill,
+    isFull: () => false,
+  }
 }
 
 function exitOf(name: string, exitCode: number, killed: boolean, failure: Error | undefined): IsolateExit {

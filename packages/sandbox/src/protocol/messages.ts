@@ -8,8 +8,13 @@ import type { PortableOutcome } from './portable-outcome.ts'
 export type AttemptRef = Pick<IsolatedTask, 'id' | 'task' | 'fencingToken' | 'attempt'>
 
 export type ToIsolate =
-  /** The first message, which opens the resources of this module. */
-  | { readonly kind: 'open'; readonly resources: string | undefined; readonly reportMemory: boolean }
+  /** The first message, which opens the resources of this module. The isolate sends the key with each of its messages. */
+  | {
+      readonly kind: 'open'
+      readonly key: string
+      readonly resources: string | undefined
+      readonly reportMemory: boolean
+    }
   /** Runs an attempt. `aborted` is the reason of a signal that was sent before the attempt started. */
   | { readonly kind: 'run'; readonly task: IsolatedTask; readonly aborted: PortableError | undefined }
   | { readonly kind: 'signal'; readonly reason: PortableError }
