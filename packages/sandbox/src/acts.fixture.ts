@@ -5,6 +5,7 @@ import { env } from 'node:process'
 import { parentPort, workerData } from 'node:worker_threads'
 import { defineHandler, defineTask } from '@bullpen/contract'
 import { z } from 'zod'
+import { BUILT_IN_ACTS, useBuiltIns } from './built-in-acts.fixture.ts'
 
 const never = () => new Promise<never>(() => {})
 const fails = (message: string) => (): never => {
@@ -13,6 +14,7 @@ const fails = (message: string) => (): never => {
 
 /** Each act, and how its attempt ends in a thread and in a process. The isolate is always replaced if it is `touched`. */
 export const ACTS = {
+  ...BUILT_IN_ACTS,
   'kills itself with SIGTERM': () => process.kill(process.pid, 'SIGTERM'),
   'kills itself with SIGKILL': () => process.kill(process.pid, 'SIGKILL'),
   aborts: () => process.abort(),
@@ -177,5 +179,6 @@ export const check = defineHandler(checkTask, import.meta.url, async ({ log }) =
     waited: await new Promise((resolve) => queueMicrotask(() => setTimeout(() => process.nextTick(resolve, true)))),
     inherits: Object.assign({}, { toString: () => 'own' }).toString(),
     listeners: process.listenerCount('uncaughtException'),
+    builtIns: useBuiltIns(),
   }
 })

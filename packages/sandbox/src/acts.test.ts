@@ -17,6 +17,19 @@ const UNTOUCHED = {
   waited: true,
   inherits: 'own',
   listeners: 1,
+  builtIns: {
+    iterated: 5,
+    sizes: [1, 2, 1],
+    inherits: false,
+    now: true,
+    uuid: 36,
+    argv: false,
+    title: false,
+    deprecation: false,
+    listeners: 10,
+    files: true,
+    read: 'x',
+  },
 }
 
 describe.each(['thread', 'process'] as const)('a task in a %s', (isolation) => {
@@ -33,5 +46,15 @@ describe.each(['thread', 'process'] as const)('a task in a %s', (isolation) => {
     await setup.run(actTask, act, { module }).outcome
     expect(await outputOf(setup.run(checkTask, null, { module }))).toEqual(UNTOUCHED)
     expect(escaped).toEqual([])
+  })
+
+  it('is replaced after a change of what an earlier task has loaded', async () => {
+    await using own = openSetup(isolation)
+    await outputOf(own.run(actTask, 'loads a module of Node', { module }))
+    expect(own.replaced).toEqual([])
+    await own.run(actTask, 'replaces an export of that module', { module }).outcome
+    await outputOf(own.run(checkTask, null, { module }))
+    expect(own.replaced).toMatchObject([{ cause: 'touched' }])
+    expect(own.own.lines).toMatchObject([{ message: 'isolate replaced: a task has changed readline.createInterface' }])
   })
 })

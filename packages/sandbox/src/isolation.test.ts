@@ -4,6 +4,7 @@ import type { AddressInfo } from 'node:net'
 import type { IsolatedTask } from '@bullpen/engine/internal'
 import { eventually } from '@bullpen/testkit'
 import { beforeAll, describe, expect, it, onTestFinished } from 'vitest'
+import { ordinary } from './ordinary.fixture.ts'
 import { openSetup, outputOf } from './setup.fixture.ts'
 import * as tasks from './tasks.fixture.ts'
 
@@ -283,6 +284,16 @@ describe.each(ISOLATIONS)('an attempt in a %s', (isolation) => {
     looping.kill()
     expect(await looping.outcome).toMatchObject({ reason: 'isolate_died', error: { message: /was killed/ } })
     expect(setup.replaced).toMatchObject([{ cause: 'killed', of: { id: looping.task.id } }])
+  })
+})
+
+describe.each(ISOLATIONS)('a %s', (isolation) => {
+  it('is replaced by none of a thousand ordinary tasks', async () => {
+    await using setup = openSetup(isolation)
+    const module = new URL('./ordinary.fixture.ts', import.meta.url).href
+    for (let input = 0; input < 1_000; input++) await outputOf(setup.run(ordinary, input, { module }))
+    expect(setup.own.lines).toEqual([])
+    expect(setup.replaced).toEqual([])
   })
 })
 

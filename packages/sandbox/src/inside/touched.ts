@@ -1,14 +1,14 @@
 // Notices what a task has changed in its isolate that would change what later tasks do, so that the isolate can be replaced.
 //
 // Only what is known to be there is compared: a new global, a timer or a socket that a task leaves does not change other code. This takes
-// a few microseconds after each task.
+// less than a millisecond after each task.
 import { syncBuiltinESMExports } from 'node:module'
 import process from 'node:process'
 import { isMainThread } from 'node:worker_threads'
-import { watchBuiltIns } from '../built-ins.ts'
+import { type BuiltIns, watchBuiltIns } from '../built-ins/built-ins.ts'
 
 // A task may replace these methods as well.
-const { isExtensible, keys } = Object
+const { isExtensible } = Object
 const { defineProperty, deleteProperty, set } = Reflect
 const { stringify } = JSON
 
@@ -22,20 +22,22 @@ export interface TouchedWatch {
 /** Call this once, before anything reads `process.env`. */
 export function watchTouched(): TouchedWatch {
   const environment = watchEnvironment()
-  const builtIns = watchBuiltIns({ console })
+  let builtIns: BuiltIns | undefined
   let before: Readonly<Record<string, unknown>> | undefined
   return {
     remember() {
-      builtIns.remember()
+      if (builtIns === undefined) builtIns = watchBuiltIns()
+      else builtIns.remember()
       before = stateNow(environment)
     },
     find() {
       // Until a module has been imported, nothing is known: its imports may change built-in functions.
-      if (before === undefined) return undefined
+      if (builtIns === undefined) return undefined
       const builtIn = builtIns.changed()
       if (builtIn !== undefined) return builtIn
       const now = stateNow(environment)
       for (const name in before) if (now[name] !== before[name]) return name
+      builtIns.grow()
       return undefined
     },
   }
@@ -66,14 +68,9 @@ function watchEnvironment(): () => string {
   return () => (text ??= stringify(env))
 }
 
-/** Every object inherits from the prototypes, so an enumerable property that a task adds to one of them counts as well. */
 function stateNow(environment: () => string): Readonly<Record<string, unknown>> {
   const { stdout, stderr } = process
   return {
-    'a property of Object.prototype': keys(Object.prototype).length,
-    'a property of Array.prototype': keys(Array.prototype).length,
-    'a property of String.prototype': keys(String.prototype).length,
-    'a property of Function.prototype': keys(Function.prototype).length,
     'whether properties can be added': areExtensible(),
     // A thread has those of its worker.
     'the working directory': isMainThread && process.cwd(),
@@ -98,14 +95,7 @@ function stateNow(environment: () => string): Readonly<Record<string, unknown>> 
   }
 }
 
-/** Code that assigns to an object cannot do so if the object, or one from which it inherits, has been frozen. */
+/** Code that adds a property to an object cannot do so if the object has been frozen. */
 function areExtensible(): boolean {
-  return (
-    isExtensible(globalThis) &&
-    isExtensible(Object.prototype) &&
-    isExtensible(Array.prototype) &&
-    isExtensible(Function.prototype) &&
-    isExtensible(Error) &&
-    isExtensible(process)
-  )
+  return isExtensible(globalThis) && isExtensible(Error) && isExtensible(process)
 }
