@@ -27,7 +27,7 @@ export const SYSTEM_TESTS = [
   'packages/telemetry/src/alerts/alerts.test.ts',
   'packages/telemetry/src/exposition.test.ts',
   'packages/telemetry/src/scaling/scaling-rules.test.ts',
-  'packages/worker/src/{first-start,memory-hog-worker,online-group,silent-redis,worker-process}.test.ts',
+  'packages/worker/src/{first-start,inline-acts,memory-hog-worker,online-group,silent-redis,worker-process}.test.ts',
   'packages/worker/src/{event-loop/event-loop-monitor,fleet-agent/remote-control}.test.ts',
   'scripts/{bootstrap,loaded-modules,new-task,packages,test,test-next}.test.mjs',
   'scripts/platform/{dev-loop,platform}.test.mjs',

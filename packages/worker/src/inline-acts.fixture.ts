@@ -30,6 +30,7 @@ const inTimer = (code: () => unknown) => () => {
   return never()
 }
 
+const FROZEN = { writable: false, configurable: false }
 const TIMERS = ['setTimeout', 'clearTimeout', 'setInterval', 'clearInterval', 'setImmediate', 'clearImmediate']
 
 interface Act {
@@ -159,6 +160,28 @@ const COMPLETES: Readonly<Record<string, Act['does']>> = {
   'replaces the iterator of arrays': () => {
     Array.prototype[Symbol.iterator] = () => fails('iterator')
   },
+  'replaces next of all iterators': () => {
+    for (const each of [[], '', new Map(), new Set()])
+      Object.getPrototypeOf(each[Symbol.iterator]()).next = () => fails('next')
+  },
+  'gives arrays a setter for an index': () => {
+    Object.defineProperty(Array.prototype, 0, { set: () => fails('index'), configurable: true })
+  },
+  'gives objects a setter for an index': () => {
+    Object.defineProperty(Object.prototype, 1, { set: () => fails('index'), configurable: true })
+  },
+  'gives objects the get of a descriptor': () => {
+    Object.defineProperty(Object.prototype, 'get', { value: () => fails('get'), configurable: true })
+  },
+  'replaces performance.now by one that returns NaN': () => {
+    performance.now = () => Number.NaN
+  },
+  'replaces performance.now by one that throws': () => {
+    performance.now = () => fails('now')
+  },
+  'replaces a getter of maps': () => {
+    Object.defineProperty(Map.prototype, 'size', { get: () => 0 })
+  },
   'replaces methods of arrays': () => {
     for (const name of ['map', 'push', 'shift', 'filter']) Reflect.set(Array.prototype, name, () => fails(name))
   },
@@ -211,6 +234,21 @@ function all(acts: typeof PANICS, endsAs?: EndReason): Readonly<Record<string, A
   return Object.fromEntries(Object.entries(acts).map(([name, does]) => [name, { does, ...(endsAs && { endsAs }) }]))
 }
 
+/** Each of them makes its replacement read-only, so that it cannot be restored. */
+const LOST: Readonly<Record<string, () => unknown>> = {
+  'Map.prototype.get': () => Object.defineProperty(Map.prototype, 'get', { value: () => fails('get'), ...FROZEN }),
+  'JSON.stringify': () => Object.defineProperty(JSON, 'stringify', { value: () => fails('stringify'), ...FROZEN }),
+  'Promise.prototype.then': () =>
+    Object.defineProperty(Promise.prototype, 'then', { value: () => fails('then'), ...FROZEN }),
+  setTimeout: () => Object.defineProperty(globalThis, 'setTimeout', { value: () => fails('timeout'), ...FROZEN }),
+  'next of arrays': () =>
+    Object.defineProperty(Object.getPrototypeOf([].values()), 'next', { value: () => fails('next'), ...FROZEN }),
+  'an index of arrays': () => Object.defineProperty(Array.prototype, 0, { set: () => fails('index') }),
+  'process.emit': () => Object.defineProperty(process, 'emit', { value: () => fails('emit'), ...FROZEN }),
+  'a getter of maps': () => Object.defineProperty(Map.prototype, 'size', { get: () => 0, configurable: false }),
+}
+export const LOST_NAMES = Object.keys(LOST)
+
 export const ACTS: Readonly<Record<string, Act>> = {
   ...ENDS,
   ...all(PANICS, 'unexpected_error'),
@@ -236,7 +274,9 @@ if (process.argv[1] === import.meta.filename) {
     terminationGrace: '2h',
   } as const
   const handlers = {
-    'acts.do': defineHandler(actTask, import.meta.url, (context) => ACTS[context.input]?.does(context)),
+    'acts.do': defineHandler(actTask, import.meta.url, (context) =>
+      ACTS[context.input] === undefined ? LOST[context.input]?.() : ACTS[context.input]?.does(context),
+    ),
     'acts.check': defineHandler(checkTask, import.meta.url, ({ log }) => {
       log.info('checking')
       console.log('checking')

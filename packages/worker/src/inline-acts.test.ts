@@ -6,10 +6,11 @@ import { newTask } from '@bullpen/engine/internal'
 import { spawnProgram } from '@bullpen/testing'
 import { eventually } from '@bullpen/testkit'
 import { expect, inject, it, onTestFinished } from 'vitest'
-import { ACTS, actTask, actTasks, checkTask } from './inline-acts.fixture.ts'
+import { ACTS, actTask, actTasks, checkTask, LOST_NAMES } from './inline-acts.fixture.ts'
 import { openPatientBroker } from './patient-connections.fixture.ts'
 
-it('a worker survives every act of an inline handler, and runs the next task', async () => {
+/** Starts a worker, and returns a function that runs a task in it. */
+async function startWorker() {
   const [redisUrl, namespace] = [inject('redisUrl'), `t-${randomUUID().slice(0, 12)}`]
   const broker = openPatientBroker({ redisUrl, namespace, queues: actTasks.queues })
   onTestFinished(async () => {
@@ -19,11 +20,18 @@ it('a worker survives every act of an inline handler, and runs the next task', a
   await eventually(() => broker.ping().then(() => true))
   const worker = spawnProgram(new URL('inline-acts.fixture.ts', import.meta.url).pathname, [redisUrl, namespace])
   await eventually(() => worker.output().includes('worker ready'))
-  const run = async (task: TaskDefinition, input: unknown, call: CallOptions = {}) => {
+  const enqueue = async (task: TaskDefinition, input: unknown, call: CallOptions = {}) => {
     const id = createTaskId('acts', Date.now(), randomBytes(10))
     await broker.enqueue(newTask(task, input, call, { id, enqueuedAt: Date.now(), correlationId: undefined }))
-    return await broker.waitUntilFinished(id, AbortSignal.timeout(120_000))
+    return id
   }
+  const run = async (...task: Parameters<typeof enqueue>) =>
+    await broker.waitUntilFinished(await enqueue(...task), AbortSignal.timeout(120_000))
+  return { worker, enqueue, run }
+}
+
+it('a worker survives every act of an inline handler, and runs the next task', async () => {
+  const { worker, run } = await startWorker()
   const ends: Record<string, unknown> = {}
   for (const [name, { timeout }] of Object.entries(ACTS)) {
     const ended = await run(actTask, name, timeout && { timeout })
@@ -35,3 +43,12 @@ it('a worker survives every act of an inline handler, and runs the next task', a
   worker.child.kill('SIGTERM')
   expect(await worker.exited).toBe(0)
 })
+
+it.each(LOST_NAMES)(
+  'a worker drains and exits with code 70 if an inline handler replaces %s for good',
+  async (name) => {
+    const { worker, enqueue } = await startWorker()
+    await enqueue(actTask, name)
+    expect(await worker.exited).toBe(70)
+  },
+)

@@ -1,22 +1,16 @@
 // Keeps the built-in functions on which the worker, BullMQ and ioredis rely, whatever an inline handler replaces.
 //
-// The functions are compared when an inline handler first gives up control, and when it ends. In between, the globals that libraries call
-// by name, such as setTimeout, are restored at the end of the microtasks in which a handler has replaced them, so that no other callback
-// sees it. A timer notices the rest. The state is global, because a process has only one set of built-in functions.
-import { Socket } from 'node:net'
-import { Duplex, Readable, Writable } from 'node:stream'
+// The functions that almost all code uses are compared when an inline handler first gives up control, when it ends, and by a timer. In
+// between, the globals that libraries call by name, such as setTimeout, are restored at the end of the microtasks in which a handler has
+// replaced them, so that no other callback sees it. The timer compares everything else once a second. The state is global, because a
+// process has only one set of built-in functions.
 import type { Log, TaskContext } from '@bullpen/contract'
 import { watchBuiltIns } from '@bullpen/sandbox/internal'
 
-/** How often the timer compares the functions, in ms. One comparison takes a few microseconds. */
+/** How often the timer compares the functions that almost all code uses, in ms. One comparison takes a few microseconds. */
 const INTERVAL_MS = 50
-
-const STREAMS = {
-  'Socket.prototype': Socket.prototype,
-  'Duplex.prototype': Duplex.prototype,
-  'Readable.prototype': Readable.prototype,
-  'Writable.prototype': Writable.prototype,
-}
+/** Everything is compared every so many times. One comparison takes about half a millisecond. */
+const ALL_EVERY = 20
 
 /** The global functions and objects without which a library fails in a callback of its own, where the error belongs to no attempt. */
 const GUARDED = [
@@ -26,18 +20,27 @@ const GUARDED = [
 
 type Culprit = Pick<TaskContext, 'name' | 'log'>
 
-let kept: ((culprit?: Culprit) => void) | undefined
+let kept: Kept | undefined
 
-/** Keeps the built-in functions as they are now. Returns a function that ends this. */
-export function keepBuiltIns(log: Log): () => void {
-  const unguard = guardGlobals(() => restoreBuiltIns())
-  const builtIns = watchBuiltIns(STREAMS)
-  builtIns.remember()
+interface Kept {
+  /** Restores everything if something that almost all code uses has changed. */
+  restore(culprit?: Culprit): void
+  /** Accepts everything as it is before the first handler runs: opening a resource may have changed something. */
+  begin(): void
+}
+
+/**
+ * Keeps the built-in functions as they are now. `onLost` is called once, with the names of what cannot be restored because a handler has
+ * made it read-only. Returns a function that ends this.
+ */
+export function keepBuiltIns(log: Log, onLost: (names: string) => void): () => void {
+  const unguard = guardGlobals(() => kept?.restore())
+  const builtIns = watchBuiltIns()
+  let isSame: (() => boolean) | undefined
+  let isLost = false
   const logged = new Set<string>()
-  const restore = (culprit?: Culprit): void => {
-    const names = builtIns.restore()
-    if (names.length === 0) return
-    const message = `inline handler has replaced ${names.join(', ')}: restored`
+  const report = (names: string, culprit?: Culprit): void => {
+    const message = `inline handler has replaced ${names}: restored`
     // A handler that does this in every attempt is logged once.
     const line = `${culprit?.name} ${message}`
     if (logged.has(line)) return
@@ -45,8 +48,33 @@ export function keepBuiltIns(log: Log): () => void {
     const { log: to } = culprit ?? { log }
     to.error({}, message)
   }
-  kept = restore
-  const timer = setInterval(restore, INTERVAL_MS).unref()
+  const restoreAll = (culprit?: Culprit): void => {
+    const { restored, lost } = builtIns.restore()
+    // Everything that can be restored is needed while the worker drains.
+    if (lost !== undefined && !isLost) {
+      isLost = true
+      onLost(lost)
+    }
+    if (isLost) return
+    if (restored === undefined) builtIns.grow()
+    else report(restored, culprit)
+  }
+  kept = {
+    restore(culprit) {
+      if (isSame?.() === false) restoreAll(culprit)
+    },
+    begin() {
+      if (isSame !== undefined) return
+      builtIns.remember()
+      isSame = builtIns.compareFrequent()
+    },
+  }
+  let ticks = 0
+  const timer = setInterval(() => {
+    ticks += 1
+    if (ticks % ALL_EVERY !== 0) kept?.restore()
+    else if (isSame !== undefined) restoreAll()
+  }, INTERVAL_MS).unref()
   return () => {
     clearInterval(timer)
     kept = undefined
@@ -70,7 +98,8 @@ function guardGlobals(onReplaced: () => void): () => void {
         if (next !== original) afterThis(onReplaced)
       },
     })
-    return () => descriptor && Object.defineProperty(globalThis, name, descriptor)
+    // A handler may have frozen it.
+    return () => descriptor && Reflect.defineProperty(globalThis, name, descriptor)
   })
   return () => {
     for (const each of unguard) each()
@@ -79,7 +108,7 @@ function guardGlobals(onReplaced: () => void): () => void {
 
 /** Restores the functions, if they are kept. `culprit` is the attempt whose code has run last, if that is known. */
 export function restoreBuiltIns(culprit?: Culprit): void {
-  kept?.(culprit)
+  kept?.restore(culprit)
 }
 
 /**
@@ -105,11 +134,12 @@ export function restoringLog(log: Log): Log {
 export function restoring<C extends Culprit>(handle: (context: C) => unknown): (context: C) => unknown {
   return (context) => {
     if (kept === undefined) return handle(context)
+    kept.begin()
     let returned: unknown
     try {
       returned = handle(context)
     } finally {
-      kept(context)
+      kept?.restore(context)
     }
     return returned instanceof Promise ? restoredAtEnd(returned, context) : returned
   }
@@ -119,6 +149,6 @@ async function restoredAtEnd<T>(returned: Promise<T>, context: Culprit): Promise
   try {
     return await returned
   } finally {
-    kept?.(context)
+    kept?.restore(context)
   }
 }

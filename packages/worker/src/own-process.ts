@@ -47,7 +47,9 @@ export function ownProcess(listeners: Listeners, isFromHandler: (act: string) =>
 
   return () => {
     isOwned = false
-    Object.assign(process, { exit, kill })
+    // A handler may have frozen them.
+    Reflect.set(process, 'exit', exit)
+    Reflect.set(process, 'kill', kill)
     for (const [event, listener] of ours) process.off(event, listener as never)
   }
 }

@@ -1,4 +1,5 @@
 // Runs a worker as the whole program: starts it, drains it on SIGTERM or SIGINT, and returns the exit code.
+import process from 'node:process'
 import { BullpenError, type TaskId } from '@bullpen/contract'
 import { readable } from '@bullpen/engine/internal'
 import type { BullpenWorker } from './create-worker.ts'
@@ -24,10 +25,13 @@ export interface RunOptions {
  *   given set or the given group have not ended. The log names each of these tasks, and the group. Handlers may still
  *   be running, so the process should exit.
  * - 2: the worker did not start, for example because the given group does not exist.
- * - 70: an uncaught error did not belong to any attempt, so the process may be in any state. The worker drained
- *   immediately.
+ * - 70: the process may be in any state, because an uncaught error did not belong to any attempt, or because an inline
+ *   handler has replaced built-in functions and made them read-only. The worker drained immediately, as far as it could.
  */
 export type ExitCode = 0 | 1 | 2 | 70
+
+/** How long a worker whose built-in functions are lost may take to drain, in ms. */
+const LOST_MS = 10_000
 
 /**
  * Runs the worker until it has drained. Resolves with the exit code and never rejects. A second signal ends the wait
@@ -53,10 +57,13 @@ async function run(worker: BullpenWorker, { only, group = worker.group }: RunOpt
       `invalid configuration: a worker runs either the given tasks (only) or the group ${group} (BULLPEN_WORKER_GROUP), not both; pass only one of them`,
     )
   }
+  const { emit } = process
+  const exitNow = Reflect.get(process, 'reallyExit').bind(process, 70) as () => void
   const escalate = new AbortController()
   const { promise: stopped, resolve: stop } = Promise.withResolvers<NodeJS.Signals | 'uncaught error'>()
   let signalled = false
   let broken = false
+  let lastResort: NodeJS.Timeout | undefined
   const isFromHandler = (act: string): boolean =>
     worker.attributeUncaught(new Error(`the handler ${act}`)) !== 'unattributed'
   const onSignal = (signal: NodeJS.Signals): void => {
@@ -65,16 +72,30 @@ async function run(worker: BullpenWorker, { only, group = worker.group }: RunOpt
     signalled = true
     stop(signal)
   }
-  const onUncaught = (err: unknown): void => {
-    // The drain needs them, and the error may be a consequence.
-    restoreBuiltIns()
-    if (worker.attributeUncaught(err) !== 'unattributed') return
-    worker.log.error({ err: readable(err) }, 'uncaught error outside any attempt: draining immediately')
+  const drainNow = (): void => {
     broken = true
     // If a drain is already under way, it must end as broken too.
     if (isDraining(worker)) void worker.drain({ broken })
     escalate.abort()
     stop('uncaught error')
+  }
+  const onUncaught = (err: unknown): void => {
+    // The drain needs them, and the error may be a consequence.
+    restoreBuiltIns()
+    if (worker.attributeUncaught(err) !== 'unattributed') return
+    worker.log.error({ err: readable(err) }, 'uncaught error outside any attempt: draining immediately')
+    drainNow()
+  }
+  const onLost = (names: string): void => {
+    try {
+      lastResort = setTimeout(exitNow, LOST_MS)
+      worker.log.error({}, `inline handler has replaced ${names} for good: draining immediately`)
+      // Without this method, no uncaught error reaches the worker, and the next one ends it with another code.
+      if (process.emit !== emit) exitNow()
+      drainNow()
+    } catch {
+      exitNow()
+    }
   }
   // The listeners are added before the start, so that a signal during the opening of resources also leads to a graceful
   // end.
@@ -82,7 +103,7 @@ async function run(worker: BullpenWorker, { only, group = worker.group }: RunOpt
     { SIGTERM: onSignal, SIGINT: onSignal, uncaughtException: onUncaught, unhandledRejection: onUncaught },
     isFromHandler,
   )
-  const releaseBuiltIns = keepBuiltIns(worker.log)
+  const releaseBuiltIns = keepBuiltIns(worker.log, onLost)
   try {
     let left = only ?? []
     let hasGroupEnded = group === undefined
@@ -111,7 +132,11 @@ async function run(worker: BullpenWorker, { only, group = worker.group }: RunOpt
     if (!hasGroupEnded) worker.log.error({ id: group }, 'group has not ended')
     if (broken) return 70
     return hasGroupEnded && abandoned.length + unconfirmed.length + left.length === 0 ? 0 : 1
+  } catch (err) {
+    worker.log.error({ err: readable(err) }, 'worker failed')
+    return 70
   } finally {
+    clearTimeout(lastResort)
     releaseBuiltIns()
     release()
   }
