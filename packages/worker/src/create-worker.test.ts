@@ -4,13 +4,14 @@ import { once } from 'node:events'
 import { connect } from 'node:net'
 import { defineCatalogue, defineHandler, defineTask } from '@bullpen/contract'
 import { createTaskId } from '@bullpen/contract/internal'
-import { newTask } from '@bullpen/engine/internal'
+import { HEARTBEAT_INTERVAL_MS, newTask } from '@bullpen/engine/internal'
+import { systemClock } from '@bullpen/engine/node'
 import { eventually } from '@bullpen/testkit'
-import { describe, expect, inject, it } from 'vitest'
+import { describe, expect, inject, it, onTestFinished, vi } from 'vitest'
 import { z } from 'zod'
 import { createWorker } from './create-worker.ts'
 import type { ResourceOpeners } from './index.ts'
-import { openPatientBroker } from './patient-connections.fixture.ts'
+import { openPatientBroker, openPatientFleet } from './patient-connections.fixture.ts'
 import { runUntilSignalled } from './run-until-signalled.ts'
 
 const task = defineTask({ name: 'life.task', queue: 'life', input: z.object({}), output: z.object({}) })
@@ -146,6 +147,23 @@ describe('a worker', () => {
     const [attempt] = (await broker.find(id))?.attempts ?? []
     expect(attempt).toMatchObject({ state: 'TERMINATED_CTX_CLOSED', reason: 'parent_closed', counted: false })
     await broker.close()
+  })
+
+  it('tells the fleet that it serves its queue when its pool has started, and not with its next regular heartbeat', async () => {
+    const { after } = systemClock
+    // No heartbeat is regular.
+    const clock = vi
+      .spyOn(systemClock, 'after')
+      .mockImplementation((ms, run) => (ms === HEARTBEAT_INTERVAL_MS ? () => {} : after(ms, run)))
+    onTestFinished(() => clock.mockRestore())
+    const [namespace, redisUrl] = [`t-${randomUUID().slice(0, 12)}`, inject('redisUrl')]
+    const { start, drain, letOpen } = worker(undefined, namespace)
+    letOpen()
+    await start()
+    const fleet = openPatientFleet({ redisUrl, namespace, queues: ['life'] })
+    onTestFinished(() => fleet.close())
+    await eventually(async () => (await fleet.workers()).workers[0]?.pools[0]?.state === 'BG_RUNNING')
+    await drain()
   })
 
   it('does not start in a namespace that Bullpen 0.1.0 wrote', async () => {

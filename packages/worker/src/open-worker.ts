@@ -149,16 +149,17 @@ export function wireWorker<C extends Catalogue, R extends Resources>(options: Wo
   const logEvent = logEvents(log, systemClock)
   const every = settings.logSummaryInterval
   const summaries = every === 'none' ? undefined : summarizeAttempts(log, systemClock, milliseconds(every))
+  let pools: PoolSupervisor | undefined
+  let fleetAgent: FleetAgent | undefined
   const sink: EventSink = (event) => {
     telemetry.sink(event)
     logEvent(event)
     summaries?.sink(event)
     tracing?.sink(event)
+    if (event.event === 'pool.state') fleetAgent?.poolMoved(event)
   }
   const context = attemptContext()
   const startedAt = performance.now()
-  let pools: PoolSupervisor | undefined
-  let fleetAgent: FleetAgent | undefined
 
   /**
    * Returns the number of slots of a queue. Its pool may have been resized, and slots that are stopping may still be

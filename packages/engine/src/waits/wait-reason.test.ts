@@ -92,6 +92,13 @@ test('a task that a worker could not run waits for another worker until it fails
   expect(kindOf('scheduled', { state: 'TERMINATED_CTX_CLOSED', reason: 'snoozed' })).toBe('scheduled')
 })
 
+test('a pool that has not started does not count, so no worker that starts is taken for one that shuts down', () => {
+  const starting = { ...pool, state: 'NEW' as const, busy: 0 }
+  expect(whyWaiting(facts({ pools: [starting], servedAt: 9 }))).toEqual({ kind: 'no_worker', since: 9 })
+  const paused = { ...pool, paused: true }
+  expect(whyWaiting(facts({ pools: [starting, paused] }))).toEqual({ kind: 'workers_paused', workers: 1 })
+})
+
 test('one worker that can start tasks is enough', () => {
   const others = [
     { ...pool, paused: true },

@@ -62,7 +62,9 @@ function reasonOfQueue({ pause, drain, isOutboxFull }: WaitFacts): WaitsFor | un
 }
 
 function reasonOfWorkers(facts: WaitFacts): WaitsFor | undefined {
-  const { pools, servedAt: since } = facts
+  const { servedAt: since } = facts
+  // A pool that is new has not served the queue yet.
+  const pools = facts.pools.filter(({ state }) => state !== 'NEW')
   if (pools.length === 0) return { kind: 'no_worker', ...(since !== undefined && { since }) }
   const workers = pools.length
   const running = pools.filter(isRunning)

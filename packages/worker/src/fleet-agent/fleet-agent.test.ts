@@ -1,5 +1,5 @@
 // Tests the fleet agent between an in-memory fleet and real pools, on a fake clock.
-import { defineCatalogue, defineHandler, defineTask } from '@bullpen/contract'
+import { defineCatalogue, defineHandler, defineTask, type PoolState, type TaskEvent } from '@bullpen/contract'
 import type { CommandSpec } from '@bullpen/contract/internal'
 import { HEARTBEAT_INTERVAL_MS } from '@bullpen/engine/internal'
 import { createLogLevel } from '@bullpen/telemetry/internal'
@@ -38,13 +38,16 @@ function newAgent() {
     'st.two': defineHandler(two, import.meta.url, handle('two')),
   }
   const observed = new Set<unknown>()
+  const sink = (event: TaskEvent): void => {
+    if (event.event === 'pool.state') agent.poolMoved(event)
+  }
   const pools = createPoolSupervisor({
     sizes: new Map([
       ['one', 2],
       ['two', 1],
     ]),
     drainSettings: () => ({ mode: 'soft_timeout', timeoutMs: 20_000, graceMs: 100 }),
-    createPool: (queue, concurrency) => memoryPool(broker, { catalogue, handlers, clock, queue, concurrency }),
+    createPool: (queue, concurrency) => memoryPool(broker, { catalogue, handlers, clock, queue, concurrency, sink }),
     observe(pool) {
       observed.add(pool)
       return () => observed.delete(pool)
@@ -113,18 +116,67 @@ const of = (spec: CommandSpec): CommandSpec => spec
 describe('the fleet agent', () => {
   it('sends a heartbeat every two seconds, and at once when a command is announced', async () => {
     const { heartbeats, clock, wake } = await startedAgent()
-    expect(heartbeats).toMatchObject([{ worker: ME, draining: false, pools: [{ queue: 'one', state: 'NEW' }, {}] }])
+    expect(heartbeats[0]).toMatchObject({ worker: ME, draining: false, pools: [{ queue: 'one', state: 'NEW' }, {}] })
+    const started = heartbeats.length
     await clock.advance(HEARTBEAT_INTERVAL_MS)
-    expect(heartbeats[1]?.pools).toMatchObject([
+    expect(heartbeats).toHaveLength(started + 1)
+    expect(heartbeats.at(-1)?.pools).toMatchObject([
       { queue: 'one', state: 'BG_RUNNING', concurrency: 2, slots: [{ slot: 1 }, { slot: 2 }] },
       { queue: 'two', state: 'BG_RUNNING', concurrency: 1 },
     ])
     wake()
     wake()
     await clock.advance(0)
-    expect(heartbeats.length).toBeLessThanOrEqual(4)
     const before = heartbeats.length
+    expect(before - started).toBeLessThanOrEqual(3)
     await clock.advance(HEARTBEAT_INTERVAL_MS - 1)
+    expect(heartbeats).toHaveLength(before)
+  })
+
+  it('reports at once that a pool has started, been paused, drained, replaced or resized, or that the worker drains', async () => {
+    const { heartbeats, clock, running, broker, send, switchDrain, start, statuses, pools } = newAgent()
+    const reported = () =>
+      heartbeats.at(-1)?.pools.map(({ queue, state, paused, notReady }) => ({ queue, state, paused, notReady }))
+    const both = (state: PoolState) => [{ state }, { state }]
+    await start()
+    expect(reported()).toMatchObject(both('BG_RUNNING'))
+    for (const action of ['pause', 'resume'] as const) {
+      await send(of({ action, worker: ME }))
+      expect(reported()).toEqual(statuses())
+    }
+    await send(of({ action: 'resize', queue: 'two', concurrency: 5 }))
+    expect(heartbeats.at(-1)?.pools[1]).toMatchObject({ concurrency: 5 })
+    await switchDrain('one', { mode: 'soft', timeoutMs: undefined, command: 'd1' })
+    expect(reported()?.[0]?.state).toBe('SHUTTING_DOWN')
+    await switchDrain('one', undefined)
+    expect(reported()).toMatchObject(both('BG_RUNNING'))
+    // The pool is replaced only when its task has ended.
+    await broker.add(one, {})
+    await clock.advance(0)
+    await send(of({ action: 'drain', worker: ME, queue: 'one', mode: 'soft' }))
+    await send(of({ action: 'resume', worker: ME, queue: 'one' }))
+    expect(reported()?.[0]?.state).toBe('SHUTTING_DOWN')
+    running[0]?.finish()
+    await clock.advance(0)
+    expect(reported()).toMatchObject(both('BG_RUNNING'))
+    await broker.add(one, {})
+    await clock.advance(0)
+    void pools.end({ mode: 'soft' })
+    await clock.advance(0)
+    expect(heartbeats.at(-1)).toMatchObject({ draining: true, pools: [{ state: 'SHUTTING_DOWN' }, {}] })
+  })
+
+  it('sends no heartbeat for a pool that moves before the agent has started, or after it has been closed', async () => {
+    const { agent, clock, heartbeats, start } = newAgent()
+    const move = { from: 'NEW', to: 'BG_RUNNING' } as const
+    agent.poolMoved(move)
+    await clock.advance(HEARTBEAT_INTERVAL_MS)
+    expect(heartbeats).toEqual([])
+    await start()
+    await agent.close()
+    const before = heartbeats.length
+    agent.poolMoved(move)
+    await clock.advance(HEARTBEAT_INTERVAL_MS)
     expect(heartbeats).toHaveLength(before)
   })
 

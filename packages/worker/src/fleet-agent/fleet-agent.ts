@@ -2,19 +2,20 @@
 // worker and the drains of its queues.
 //
 // Only one heartbeat is in flight at a time. Heartbeats are sent every HEARTBEAT_INTERVAL_MS, and immediately when the registry
-// announces a command. An announcement during a heartbeat leads to one more heartbeat. While the registry is unreachable, the
-// pools keep running.
+// announces a command or when a pool starts or stops to run. Any of this during a heartbeat leads to one more heartbeat. While the
+// registry is unreachable, the pools keep running.
 //
 // Each command is executed once, and the response describes what was done (commands.ts). A drain of a whole queue has already
 // changed the queue's settings. The agent only responds to such a drain, and queue-drains.ts acts on the settings.
 import { isConnectionError } from '@bullpen/bullmq/internal'
-import { BullpenError, type Log } from '@bullpen/contract'
+import { BullpenError, type Log, type PoolState } from '@bullpen/contract'
 import {
   type Clock,
   type Command,
   type Fleet,
   HEARTBEAT_INTERVAL_MS,
   type HeartbeatReply,
+  isRunning,
   type WorkerStatus,
 } from '@bullpen/engine/internal'
 import { createCommandLog, executeCommand, planCommand, type SteeredWorker } from './commands.ts'
@@ -39,6 +40,11 @@ export interface FleetAgent {
    * retrying while the store is unreachable. Any other error is logged, and the pools start anyway.
    */
   start(): Promise<void>
+  /**
+   * Sends a heartbeat if a pool has started or stopped to run, because the registry would otherwise say until the next one that a worker
+   * does not serve a queue which it serves, or the contrary.
+   */
+  poolMoved(change: { readonly from: PoolState; readonly to: PoolState }): void
   /** Returns whether the store has accepted a heartbeat, which is a write, within the last 15 s. */
   isAccepted(): boolean
   /** Removes the worker from the registry. Never rejects. */
@@ -55,6 +61,8 @@ const ACCEPTED_FOR_MS = 15_000
 export function openFleetAgent(options: FleetAgentOptions): FleetAgent {
   const { fleet, clock, log, logLevel, pools, about, startedAt, skewMs, stalls } = options
   const { worker } = about
+  /** Heartbeats are sent from the call of `start` until that of `close`. */
+  let isStarted = false
   let closed = false
   /** When heartbeats began to fail, on the monotonic clock. */
   let failingSince: number | undefined
@@ -91,7 +99,7 @@ export function openFleetAgent(options: FleetAgentOptions): FleetAgent {
     const responses = commands.map((command) => ({ command: command.id, response: commandLog.respond(command) }))
     queueDrains.follow()
     // Publish our status before responding, so that the fleet view already shows the change. The exception is a replaced pool,
-    // which takes a moment to appear.
+    // which takes a moment to start, and is shown by the heartbeat that follows its start.
     if (isNew) await fleet.heartbeat(status()).catch(() => {})
     await Promise.allSettled(responses.map(({ command, response }) => fleet.respond(command, response)))
   }
@@ -133,10 +141,14 @@ export function openFleetAgent(options: FleetAgentOptions): FleetAgent {
 
   return {
     async start() {
+      isStarted = true
       stopListening = fleet.listen(worker, () => void (closed || heartbeatNow()))
       for (let failure = await heartbeatNow(); isAway(failure) && !closed; failure = await heartbeatNow()) {
         await new Promise<void>((resolve) => clock.after(RETRY_MS, resolve))
       }
+    },
+    poolMoved({ from, to }) {
+      if (isStarted && !closed && isRunning({ state: from }) !== isRunning({ state: to })) void heartbeatNow()
     },
     isAccepted: () => clock.monotonic() - acceptedAt <= ACCEPTED_FOR_MS,
     async close() {
