@@ -34,6 +34,16 @@ describe('a body', () => {
     expect(broker.enqueued).toEqual([])
   })
 
+  test.each([
+    ['{"task":"math.square","input":{"n":4},"meta":{"__proto__":"a"}}', '/meta/__proto__'],
+    ['{"task":"math.square","input":{"n":[1,{"constructor":{"prototype":1}}]}}', '/input/n/1/constructor/prototype'],
+  ])('%s is rejected with the place of the harmful key', async (body, pointer) => {
+    const { post } = await testApi()
+    const { detail, errors } = problemIn(await post(body))
+    expect(errors).toMatchObject([{ pointer }])
+    expect(detail).toContain(`${pointer}: `)
+  })
+
   test('may be as large as the limit but no larger', async () => {
     const { post } = await testApi()
     const withText = (length: number) =>

@@ -2,6 +2,7 @@
 // numbers.
 import { isUtf8 } from 'node:buffer'
 import { BullpenError } from '@bullpen/contract'
+import { prototypeKeyError, prototypeKeyOf } from '@bullpen/contract/internal'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { z } from 'zod'
 
@@ -78,28 +79,24 @@ function reasonOf(cause: unknown): string {
   return (cause as SyntaxError).message.replace(/ is not valid JSON$/, '')
 }
 
-/** Rejects harmful content. The recursion ends at {@link MAX_DEPTH}, so a deeply nested body cannot overflow the call stack. */
-function refuseHarmful(value: unknown, depth = 0): void {
+/**
+ * Rejects harmful content. `path` is that of the value. The recursion ends at {@link MAX_DEPTH}, so a deeply nested body cannot overflow
+ * the call stack.
+ */
+function refuseHarmful(value: unknown, path: string[] = []): void {
   if (value === Number.POSITIVE_INFINITY || value === Number.NEGATIVE_INFINITY) {
     throw new BullpenError('invalid_request', 'the body contains a number that is too large for a double')
   }
   if (typeof value !== 'object' || value === null) return
-  if (depth === MAX_DEPTH) {
+  if (path.length === MAX_DEPTH) {
     throw new BullpenError('invalid_request', `the body is nested too deeply; at most ${MAX_DEPTH} levels are accepted`)
   }
-  if (poisonsPrototypes(value)) {
-    throw new BullpenError('invalid_request', "the body contains a '__proto__' or 'constructor.prototype' key")
-  }
+  const found = prototypeKeyOf(value)
+  if (found !== undefined) throw prototypeKeyError([...path, ...found])
   // In a value that JSON.parse has returned, every property is an own property.
-  for (const key in value) refuseHarmful((value as Readonly<Record<string, unknown>>)[key], depth + 1)
-}
-
-/**
- * Returns whether the object has keys that could change prototypes. JSON.parse creates such keys as own properties, but a later
- * copy or merge could write to prototypes.
- */
-function poisonsPrototypes(value: object): boolean {
-  if (Object.hasOwn(value, '__proto__')) return true
-  const inner: unknown = Object.getOwnPropertyDescriptor(value, 'constructor')?.value
-  return typeof inner === 'object' && inner !== null && Object.hasOwn(inner, 'prototype')
+  for (const key in value) {
+    path.push(key)
+    refuseHarmful((value as Readonly<Record<string, unknown>>)[key], path)
+    path.pop()
+  }
 }

@@ -8,6 +8,7 @@ import {
   describeIssue,
   fieldErrorText,
   type groupSettingsSchema,
+  refusePrototypeKeys,
   type startRunSchema,
 } from '@bullpen/contract/internal'
 
@@ -20,6 +21,7 @@ type Schema =
 
 /** @throws BullpenError `invalid_request`, which names the place of each invalid value. */
 export function checkRequest(schema: Schema, request: object): void {
+  refusePrototypeKeys(request)
   const checked = schema.safeParse(request, { error: describeIssue })
   if (checked.success) return
   const errors = bodyErrors(checked.error)

@@ -279,6 +279,32 @@ describe('the error of an enqueue over Redis', () => {
     expect(await eventually(() => broker.totals('rig').catch(() => undefined))).toMatchObject({ accepted: 0 })
   })
 
+  it('says that a key which could change prototypes was refused, and where it is, as over HTTP', async () => {
+    const { transport, broker } = await open()
+    const poison = JSON.parse('{"__proto__":"a"}')
+    const refused = (pointer: string) => ({
+      ...{ name: 'ProblemError', code: 'invalid_request', outcome: 'refused' },
+      errors: [expect.objectContaining({ pointer })],
+    })
+    const followUp = { task: 'rig.any', input: {}, meta: poison }
+    for (const [request, pointer] of [
+      [{ ...LONG, meta: poison }, '/meta/__proto__'],
+      [{ ...LONG, onEnd: [followUp] }, '/onEnd/0/meta/__proto__'],
+      [{ task: 'rig.any', input: [poison] }, '/input/0/__proto__'],
+    ] as const) {
+      expect(await errorOf(transport, request)).toMatchObject(refused(pointer))
+      const bulk = transport.enqueueBulk([LONG, request], { idempotencyKey: undefined, atomic: true, waitMs: 0 })
+      await expect(bulk(undefined)).rejects.toMatchObject(refused(`/tasks/1${pointer}`))
+    }
+    const id = createGroupId(Date.now(), randomBytes(ID_RANDOM_BYTES))
+    await expect(transport.groups.create({ id, onEnd: [followUp] })(undefined)).rejects.toMatchObject(
+      refused('/onEnd/0/meta/__proto__'),
+    )
+    const meta = { constructor: 'a', prototype: 'b' } as never
+    const { id: stored } = await untilDone(enqueue(transport, { ...LONG, meta }))
+    expect(await broker.find(stored as TaskId)).toMatchObject({ meta })
+  })
+
   it('says that an input which JSON cannot represent was refused, as over HTTP', async () => {
     const { transport } = await open()
     const input: { n: number; self?: object } = { n: 1 }

@@ -5,6 +5,7 @@ import type { InputOf, TaskDefinition } from '../definition/task-definition.ts'
 import { type Duration, milliseconds } from '../definition/units/duration.ts'
 import { BullpenError } from '../errors/errors.ts'
 import { bodyErrors, fieldErrorText } from '../errors/field-error.ts'
+import { refusePrototypeKeys } from '../errors/prototype-keys.ts'
 import { scheduleRequestSchema } from '../http/schedules.ts'
 import type { CallOptions } from '../http/tasks/enqueue.ts'
 import type { Cadence, CadenceOptions } from './cadence.ts'
@@ -89,6 +90,7 @@ export function defineSchedule<D extends TaskDefinition>(options: ScheduleOption
  * @throws BullpenError `invalid_request`, `invalid_input` or `invalid_duration`, with the place of each invalid value.
  */
 export function scheduleFrom(unchecked: object, task: TaskDefinition): ScheduleDefinition {
+  refusePrototypeKeys(unchecked)
   const parsed = scheduleRequestSchema.safeParse(unchecked)
   if (!parsed.success) {
     const errors = bodyErrors(parsed.error)

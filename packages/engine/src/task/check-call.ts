@@ -13,6 +13,7 @@ import {
   describeIssue,
   fieldErrorText,
   producerOptionsSchema,
+  refusePrototypeKeys,
 } from '@bullpen/contract/internal'
 
 /** Checks a child task. @throws BullpenError `invalid_input` or `invalid_request`, which names the place of each invalid value. */
@@ -36,8 +37,12 @@ export function checkProduced(definition: TaskDefinition, input: unknown, call: 
   checkInput(definition, input)
 }
 
-/** Checks the input of a task. @throws BullpenError `invalid_input`, which names the place of each invalid value. */
+/**
+ * Checks the input of a task. @throws BullpenError `invalid_input`, which names the place of each invalid value, or `invalid_request`
+ * if the input has a key that could change prototypes.
+ */
 export function checkInput(definition: TaskDefinition, input: unknown): void {
+  refusePrototypeKeys(input, ['input'])
   const parsed = definition.input.safeParse(input, { error: describeIssue })
   if (parsed.success) return
   const errors = bodyErrors(parsed.error, ['input'])
@@ -52,6 +57,7 @@ type OptionsSchema = typeof callOptionsSchema | typeof childOptionsSchema | type
 function checkOptions(schema: OptionsSchema, call: ProducerOptions, what: string): void {
   // Most calls have no options, and checking options costs as much as checking an input.
   if (Object.keys(call).length === 0) return
+  refusePrototypeKeys(call)
   // In JSON, a Date is the string that the schema accepts.
   const { runAt } = call
   const checked = schema.safeParse(runAt instanceof Date ? { ...call, runAt: runAt.toJSON() } : call, {

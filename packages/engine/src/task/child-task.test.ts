@@ -75,6 +75,37 @@ describe('a child', () => {
   })
 })
 
+/** As JSON.parse creates it. */
+const poisoned = (text: string): never => JSON.parse(text) as never
+
+describe('a child with a key that could change prototypes', () => {
+  it.each([
+    ['/meta/__proto__', { meta: poisoned('{"__proto__":"a"}') }],
+    ['/meta/constructor/prototype', { meta: poisoned('{"constructor":{"prototype":"a"}}') }],
+    ['/onSuccess/0/meta/__proto__', { onSuccess: [poisoned('{"task":"a.b","input":{},"meta":{"__proto__":"a"}}')] }],
+    ['/onEnd/0/input/__proto__', { onEnd: [poisoned('{"task":"a.b","input":{"__proto__":"a"}}')] }],
+  ])('at %s is rejected', (pointer, options) => {
+    expect(() => childTask(parent, tasks.child, { n: 1 }, options, 0, sha256, noFollowUps)).toThrow(
+      expect.objectContaining({ code: 'invalid_request', errors: [expect.objectContaining({ pointer })] }),
+    )
+  })
+
+  it('in its input is rejected', () => {
+    const input = poisoned('{"n":1,"__proto__":{"n":2}}')
+    expect(() => childTask(parent, tasks.child, input, {}, 0, sha256, noFollowUps)).toThrow(
+      expect.objectContaining({
+        code: 'invalid_request',
+        errors: [expect.objectContaining({ pointer: '/input/__proto__' })],
+      }),
+    )
+  })
+
+  it('is stored if the key is only a name of an inherited property', () => {
+    const meta = { constructor: 'a', prototype: 'b', toString: 'c' } as never
+    expect(childTask(parent, tasks.child, { n: 1 }, { meta }, 0, sha256, noFollowUps).meta).toEqual(meta)
+  })
+})
+
 describe('a handler that enqueues', () => {
   it('enqueues the same child id in every attempt, and the action shows which attempt stored the child', async () => {
     const { run, calls, enqueued, clock, named } = soloist()

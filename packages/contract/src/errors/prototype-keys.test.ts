@@ -1,0 +1,66 @@
+// Tests that keys which could change prototypes are found wherever they are, and no other key.
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import { jsonPointer } from './field-error.ts'
+import { refusePrototypeKeys } from './prototype-keys.ts'
+
+/** As JSON.parse creates it, because `__proto__` in an object literal sets the prototype. */
+const POISONS = ['{"__proto__":1}', '{"__proto__":{"a":1}}', '{"constructor":{"prototype":{}}}'] as const
+
+const errorsOf = (value: unknown, base?: readonly string[]): unknown => {
+  try {
+    refusePrototypeKeys(value, base)
+  } catch (error) {
+    return error
+  }
+  return undefined
+}
+
+/** Objects with many names of properties that every object inherits, none of which is harmful. */
+const harmless = fc.letrec((tie) => ({
+  value: fc.oneof({ depthSize: 'small' }, fc.jsonValue(), tie('record'), fc.array(tie('value'), { maxLength: 3 })),
+  record: fc.dictionary(
+    fc.constantFrom('prototype', 'toString', 'hasOwnProperty', 'valueOf', 'a/b', '~', ''),
+    tie('value'),
+    { maxKeys: 4 },
+  ),
+})).value
+
+const hasHarmful = (value: unknown): boolean => /"__proto__":|"constructor":/.test(JSON.stringify(value))
+
+test('a harmful key is refused with its place, at any depth', () => {
+  const path = fc.array(fc.constantFrom('meta', 'onSuccess', 'a/b', '0', '~'), { maxLength: 6 })
+  fc.assert(
+    fc.property(path, fc.constantFrom(...POISONS), harmless, (keys, poison, beside) => {
+      fc.pre(!hasHarmful(beside))
+      const value = keys.reduceRight<unknown>((inner, key) => ({ beside, [key]: inner }), JSON.parse(poison))
+      const found = poison.includes('constructor') ? ['constructor', 'prototype'] : ['__proto__']
+      expect(errorsOf(value, ['body'])).toMatchObject({
+        code: 'invalid_request',
+        errors: [{ pointer: jsonPointer(['body', ...keys, ...found]) }],
+      })
+    }),
+  )
+})
+
+test('other names of inherited properties are harmless', () => {
+  fc.assert(
+    fc.property(harmless, (value) => {
+      fc.pre(!hasHarmful(value))
+      expect(errorsOf(value)).toBeUndefined()
+    }),
+  )
+  expect(errorsOf({ constructor: 'a', prototype: 'b' })).toBeUndefined()
+  expect(errorsOf({ constructor: { name: 'a' } })).toBeUndefined()
+})
+
+test('a value that contains itself, or is nested deeply, is searched as well', () => {
+  const loop: Record<string, unknown> = { a: {} }
+  loop['self'] = { loop, again: [loop] }
+  expect(errorsOf(loop)).toBeUndefined()
+  Object.assign(loop, { z: JSON.parse(POISONS[0]) })
+  expect(errorsOf(loop)).toMatchObject({ errors: [{ pointer: '/z/__proto__' }] })
+  let deep: unknown = JSON.parse(POISONS[0])
+  for (let level = 0; level < 20_000; level++) deep = [deep]
+  expect(errorsOf(deep)).toMatchObject({ errors: [{ pointer: `${'/0'.repeat(20_000)}/__proto__` }] })
+})
