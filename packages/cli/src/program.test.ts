@@ -284,6 +284,27 @@ describe('show', () => {
     expect((await run(api, ['show', ID, '--json'])).out).toBe(`${JSON.stringify(answer)}\n`)
   })
 
+  test('prints the text and the kind of a reason to wait that only a later API knows, and the answer with --json', async () => {
+    const waitsFor = { kind: 'moon_phase', text: 'the full\u009b2Jmoon', phase: { until: 'later' } } as never
+    const answer = { ...view({ status: 'waiting' }), waitsFor }
+    await using api = await fakeApi({ [SHOW]: [200, answer] })
+    const { code, out, err } = await run(api, ['show', ID])
+    expect({ code, err }).toEqual({ code: 0, err: '' })
+    expect(out).toContain('\nwaits for    the full 2Jmoon (moon_phase)\n')
+    const asJson = await run(api, ['show', ID, '--json'])
+    expect(asJson.out).toContain(String.raw`the full\u009b2Jmoon`)
+    expect(jsonLines(asJson.out)).toEqual([answer])
+  })
+
+  test('prints no control character of an error with --json', async () => {
+    await using api = await fakeApi({ [SHOW]: problem('task_not_found', 404, { detail: 'no task\u009b2J\u202e' }) })
+    const { err } = await run(api, ['show', ID, '--json'])
+    expect(err).toContain(String.raw`no task\u009b2J\u202e`)
+    const usage = await run(api, ['show', 'a\u009b2J', '--nope\u009b2J', '--json'])
+    expect(usage.err).not.toContain('\u009b')
+    expect(jsonLines(usage.err)).toHaveLength(1)
+  })
+
   test.each(['dead', 'cancelled', 'expired'] as const)(
     'ends with exit code 1 with --wait if the task is %s',
     async (status) => {

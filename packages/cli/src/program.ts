@@ -24,6 +24,7 @@ import { EXIT, type ExitCode } from './exit-codes.ts'
 import { commandHelp, generalHelp } from './help.ts'
 import { invokerName } from './invoker.ts'
 import { errorReport } from './output/error-report.ts'
+import { jsonText } from './output/json-text.ts'
 import { createOutput } from './output/output.ts'
 import { type ProcessEvents, screenOpener } from './output/screen.ts'
 import { writeText } from './output/writing.ts'
@@ -75,7 +76,7 @@ export async function bullpen(io: ProcessIO): Promise<ExitCode> {
   const reportError = (error: unknown): ExitCode => {
     const report = errorReport(error, command)
     if (report === undefined) throw error
-    stderr.write(json ? `${JSON.stringify({ error: report.error })}\n` : `bullpen: ${report.lines.join('\n')}\n`)
+    stderr.write(json ? `${jsonText({ error: report.error })}\n` : `bullpen: ${report.lines.join('\n')}\n`)
     return report.exitCode
   }
   try {

@@ -3,6 +3,7 @@ import type { Writable } from 'node:stream'
 import { painter } from './colors.ts'
 import type { Layout } from './columns.ts'
 import { plain } from './format.ts'
+import { jsonText } from './json-text.ts'
 import { writeText } from './writing.ts'
 
 interface OutputOptions {
@@ -40,11 +41,11 @@ export function createOutput({ stdout, stderr, json, now }: OutputOptions): Outp
     json,
     isLive: terminalWidth(stderr) !== undefined && !json,
     answer: (answer, lines) => {
-      const all = json ? [JSON.stringify(answer)] : lines({ now: now(), paint, columns })
+      const all = json ? [jsonText(answer)] : lines({ now: now(), paint, columns })
       return writeText(stdout, all.map((line) => `${line}\n`).join(''))
     },
     error(error, lines) {
-      stderr.write(json ? `${JSON.stringify({ error })}\n` : `bullpen: ${lines.join('\n')}\n`)
+      stderr.write(json ? `${jsonText({ error })}\n` : `bullpen: ${lines.join('\n')}\n`)
     },
     remark(text) {
       if (!json) stderr.write(`${text}\n`)

@@ -1,5 +1,6 @@
 // Formats tasks as text, either in full or as one line of a list.
 import type { Accepted, Cancellation, Cancelled, TaskStatus, TaskView } from '@bullpen/contract'
+import { WAIT_KINDS } from '@bullpen/contract/internal'
 import type { Style } from '../colors.ts'
 import { type Layout, tableLines } from '../columns.ts'
 import { count, type Field, fieldLines, formatLength, plain, relativeTime, timeText } from '../format.ts'
@@ -71,7 +72,7 @@ export function taskLines(task: TaskView, layout: Layout): string[] {
     ['meta', meta === '' ? undefined : plain(meta)],
     ['tags', task.tags.length === 0 ? undefined : plain(task.tags.join(', '))],
     ['concurrency', task.concurrencyKey && plain(task.concurrencyKey)],
-    ['waits for', task.waitsFor && plain(task.waitsFor.text)],
+    ['waits for', task.waitsFor && waitText(task.waitsFor)],
     ['correlation', task.correlationId && plain(task.correlationId)],
     ['trace', task.traceContext && plain(task.traceContext.traceparent)],
     ['input', value(task.input)],
@@ -90,6 +91,11 @@ export function taskLines(task: TaskView, layout: Layout): string[] {
     ...fieldLines(rows, 11),
     ...attemptLines(task.attempts, layout),
   ]
+}
+
+/** Returns the text of the API. A later API may send kinds that are not known here, which the text alone would not show. */
+function waitText({ kind, text }: NonNullable<TaskView['waitsFor']>): string {
+  return plain(WAIT_KINDS.includes(kind) ? text : `${text} (${kind})`)
 }
 
 /** Describes who retried the task after it was dead, and when, such as `by ann 3 h ago, by bob 5 min ago`. */
