@@ -1,5 +1,6 @@
 // Tests what the API responds to requests that HTTP clients do not send by themselves, written to a socket byte by byte.
 import { once } from 'node:events'
+import { METHODS } from 'node:http'
 import { connect, type Socket } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -85,6 +86,11 @@ describe('a request', () => {
     ['with 64 KiB of headers', GET('/livez', `X: ${'x'.repeat(65_536)}\r\n`), 431, /"code":"headers_too_large"/],
     ['with a path of 64 KiB', GET(`/${'x'.repeat(65_536)}`), 431, /"code":"headers_too_large"/],
     ['that is not HTTP', 'hello\r\n\r\n', 400, /malformed HTTP/],
+    ['whose lines end in LF', GET('/livez').replaceAll('\r\n', '\n'), 400, /malformed HTTP.*LF alone/],
+    ['whose request line ends in LF', GET('/livez').replace('\r\n', '\n'), 400, /malformed HTTP.*LF alone/],
+    ['of HTTP/2.0 whose lines end in LF', ofVersion('HTTP/2.0').replaceAll('\r\n', '\n'), 400, /malformed HTTP/],
+    ['with a header that ends in LF', GET('/livez', 'X: y\n'), 400, /malformed HTTP/],
+    ['whose empty line is LF', GET('/livez').replace(/\r\n$/, '\n'), 400, /malformed HTTP/],
     ['with two Host headers', GET('/livez', 'host: y\r\n'), 400, /"header":"Host"/],
     ['in two transfer codings', chunked('gzip, chunked'), 501, /"header":"Transfer-Encoding"/],
     [
@@ -146,6 +152,38 @@ describe('a request', () => {
     expect(response).toMatch(expected)
     expect(response.match(/HTTP\/1\.1 \d/g)).toHaveLength(1)
   })
+})
+
+test('every method that Node can read and a path does not accept gets 405 and the methods that it accepts', async () => {
+  const { app } = await testApi()
+  const { port } = new URL(await app.listen({ port: 0, host: '127.0.0.1' }))
+  const answers = await Promise.all(
+    ['/v1/tasks', '/v1/tasks/x', '/v1/tasks/bulk', '/livez', '/openapi.json', '/'].flatMap((path) =>
+      METHODS.map(async (method) => {
+        const socket = connect(Number(port), '127.0.0.1', () => socket.write(GET(path).replace('GET', method)))
+        const response = await text(socket)
+        const [, status = ''] = /^HTTP\/1\.1 (\d+) /.exec(response) ?? []
+        const [, allow = ''] = /\r\nallow: (.*)\r\n/.exec(response) ?? []
+        return {
+          path,
+          method,
+          status,
+          isRefused: status === '405',
+          allow,
+          hasCode: /"code":"method_not/.test(response),
+        }
+      }),
+    ),
+  )
+  const allowed = new Map(answers.flatMap(({ path, method, allow }) => (method === 'OPTIONS' ? [[path, allow]] : [])))
+  for (const answer of answers) {
+    const { path, method, isRefused } = answer
+    const accepts = allowed.get(path) ?? expect.fail()
+    expect(isRefused, JSON.stringify(answer)).toBe(!accepts.split(', ').includes(method))
+    // The response to HEAD has no body.
+    if (isRefused) expect(answer).toMatchObject({ allow: accepts, hasCode: method !== 'HEAD' })
+  }
+  expect(answers.filter(({ isRefused }) => isRefused).length).toBeGreaterThan(170)
 })
 
 const PARENTS = ['..', '%2e%2e', '.%2E', '%2e.', '%252e%252e', '%25252e.']

@@ -1,5 +1,4 @@
 // Responds to requests that do not reach a handler, and to errors that handlers throw.
-import type { ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import { BullpenError, type ErrorCode, type Log } from '@bullpen/contract'
 import { ERRORS } from '@bullpen/contract/internal'
@@ -10,7 +9,7 @@ import type { Route } from '../routes/route.ts'
 import { problemOf, sendProblem, toBullpenError } from './problem.ts'
 
 /** See `createServer` in ../metrics-server.ts. */
-const { maxHeaderSize, STATUS_CODES } = process.getBuiltinModule('node:http')
+const { maxHeaderSize, METHODS, ServerResponse, STATUS_CODES } = process.getBuiltinModule('node:http')
 
 export function answerErrors(app: FastifyInstance, log: Log): void {
   app.setErrorHandler((thrown, request, reply) => {
@@ -51,16 +50,15 @@ function pathOf(request: FastifyRequest): string {
   return (request.url.split('?')[0] ?? '').slice(0, 200)
 }
 
-const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'TRACE'] as const
-
 /**
- * Answers OPTIONS with the methods of a path, and other methods that the path does not accept with 405. Without this, fastify would
- * return 404.
+ * Answers OPTIONS with the methods of a path, and every other method that Node can read but the path does not accept with 405. Without
+ * this, fastify would return 404.
  */
 export function refuseOtherMethods(
   app: FastifyInstance,
   table: readonly Pick<Route, 'method' | 'path' | 'access'>[],
 ): void {
+  for (const method of METHODS) if (!app.supportedMethods.includes(method)) app.addHttpMethod(method)
   for (const [url, rows] of Map.groupBy(table, ({ path }) => path)) {
     const accepted: string[] = rows.flatMap(({ method }) => (method === 'GET' ? ['GET', 'HEAD'] : [method]))
     const allowed = [...accepted, 'OPTIONS']
@@ -84,11 +82,19 @@ export function refuseOtherMethods(
  * Responds to requests that Node would reject without a body, or accept although it cannot read them. A request of a version other than
  * HTTP/1.0 and HTTP/1.1 is rejected with 505; a request without exactly one Host header with 400, as RFC 9112 requires; and a request with
  * a transfer coding other than `chunked` with 501, because Node would pass its body on without decoding it. An expectation other than
- * 100-continue is ignored, as RFC 9110 permits. `OPTIONS *` asks for the methods of the whole server.
+ * 100-continue is ignored, as RFC 9110 permits. CONNECT is answered like other methods that a path does not accept, although Node would
+ * close its connection without a response. `OPTIONS *` asks for the methods of the whole server.
  */
 export function answerUnusualHttp(app: FastifyInstance): void {
   app.server.on('request', ({ socket }, response) => latest.set(socket, response))
   app.server.on('checkExpectation', (request, response) => app.server.emit('request', request, response))
+  app.server.on('connect', (request, socket) => {
+    // What follows such a request would no longer be HTTP.
+    const response = new ServerResponse(request).on('finish', () => socket.end())
+    response.shouldKeepAlive = false
+    response.assignSocket(request.socket)
+    app.server.emit('request', request, response)
+  })
   app.addHook('onRequest', (request, reply, done) => {
     const refusal = refusalOf(request)
     if (refusal !== undefined) sendProblem(request, reply, refusal)
@@ -131,7 +137,7 @@ export function refuseParents(app: FastifyInstance): void {
 }
 
 /** The response to the latest request of each connection. */
-const latest = new WeakMap<Socket, ServerResponse>()
+const latest = new WeakMap<Socket, InstanceType<typeof ServerResponse>>()
 
 /**
  * Responds to bytes that are not HTTP, such as a URL with a space, and to a request that has not arrived in time. Hooks are not called for
@@ -141,7 +147,7 @@ const latest = new WeakMap<Socket, ServerResponse>()
  * as a stream of events, is broken off, and another one is sent before the connection closes. Returns the status of the response, or
  * undefined if none was sent.
  */
-export function answerBrokenHttp(error: Error & { readonly code?: string }, socket: Socket): number | undefined {
+export function answerBrokenHttp(error: BrokenHttp, socket: Socket): number | undefined {
   if (!socket.writable) {
     socket.destroy()
     return undefined
@@ -158,7 +164,7 @@ export function answerBrokenHttp(error: Error & { readonly code?: string }, sock
     return undefined
   }
   // Without a complete request, there is no id.
-  const { requestId: _, ...problem } = problemOf(new BullpenError(...unreadable(error.code)), '')
+  const { requestId: _, ...problem } = problemOf(new BullpenError(...unreadable(error)), '')
   const body = JSON.stringify(problem)
   socket.end(
     `HTTP/1.1 ${problem.status} ${STATUS_CODES[problem.status]}\r\ncontent-type: application/problem+json\r\ncontent-length: ${Buffer.byteLength(body)}\r\nconnection: close\r\n\r\n${body}`,
@@ -166,8 +172,18 @@ export function answerBrokenHttp(error: Error & { readonly code?: string }, sock
   return problem.status
 }
 
+/** What Node's parser or server reports, and how many of the bytes that it received last the parser has read. */
+interface BrokenHttp extends Error {
+  readonly code?: string
+  readonly bytesParsed?: number
+  /** A Buffer, which fastify's type does not say. */
+  readonly rawPacket?: unknown
+}
+
+const LINE_FEED = 0x0a
+
 /** The codes are those of Node's parser and server. */
-function unreadable(code: string | undefined): [ErrorCode, string] {
+function unreadable({ code, bytesParsed = 0, rawPacket }: BrokenHttp): [ErrorCode, string] {
   switch (code) {
     case 'ERR_HTTP_REQUEST_TIMEOUT':
       return ['request_timeout', 'the request did not arrive completely in time; send it again']
@@ -176,6 +192,11 @@ function unreadable(code: string | undefined): [ErrorCode, string] {
     case 'HPE_CHUNK_EXTENSIONS_OVERFLOW':
       return ['payload_too_large', 'the chunk extensions of the body are too large; send chunks without extensions']
     case 'HPE_INVALID_VERSION':
+      // The parser takes a line feed that follows the version for a part of the version.
+      if (Buffer.isBuffer(rawPacket) && rawPacket[bytesParsed - 1] === LINE_FEED) {
+        return ['invalid_request', 'malformed HTTP request: the request line ends in LF alone; end each line in CRLF']
+      }
+      return ['unsupported_http_version', HTTP_VERSIONS]
     case 'HPE_PAUSED_H2_UPGRADE':
       return ['unsupported_http_version', HTTP_VERSIONS]
     default:
