@@ -100,7 +100,7 @@ describe('on Redis', () => {
     const namespace = `t-${randomUUID().slice(0, 8)}`
     const redisUrl = inject('redisUrl')
     const { get, post } = await startApi(redisUrl, { namespace })
-    const member = openFleet({ redisUrl, namespace, queues: catalogue.queues, log: silent })
+    const member = openFleet({ redisUrl, namespace, queues: catalogue.queues, commandTimeoutMs: 30_000, log: silent })
     onTestFinished(() => member.close())
     const { worker } = workingProcess
     const obey = async () => {

@@ -7,8 +7,7 @@ import { eventually } from '@bullpen/testkit'
 import { Redis } from 'ioredis'
 import { expect, it, onTestFinished } from 'vitest'
 import { openPatientBroker } from '../broker/patient-broker.fixture.ts'
-import { pool, status } from '../fleet/fleet.fixture.ts'
-import { openFleet } from '../fleet/fleet.ts'
+import { openPatientFleet, pool, status } from '../fleet/fleet.fixture.ts'
 import { scriptProxy } from '../internals/index-model/script-proxy.fixture.ts'
 import { queueKeys } from '../keys.ts'
 import { surveyQueue } from '../leader/survey.ts'
@@ -27,7 +26,7 @@ async function openQueue(options: Parameters<typeof setup>[0] = {}) {
   const keys = queueKeys(stage.namespace, 'rig')
   const openSender = async (redisUrl = stage.redisUrl) => {
     const { namespace } = stage
-    const fleet = openFleet({ redisUrl, namespace, queues: ['rig'], onShutdownOf: () => 'cancel', log: silent })
+    const fleet = openPatientFleet({ redisUrl, namespace, queues: ['rig'], onShutdownOf: () => 'cancel', log: silent })
     onTestFinished(() => fleet.close())
     await eventually(() => fleet.commands(1).then(() => true))
     return fleet
@@ -59,7 +58,7 @@ it.each([
     sender.send(DRAIN).catch(() => {})
     await death
     // A worker of another queue, which knows nothing of this one, applies what the sender has left.
-    const worker = openFleet({ redisUrl, namespace, queues: ['other'], log: silent })
+    const worker = openPatientFleet({ redisUrl, namespace, queues: ['other'], log: silent })
     onTestFinished(() => worker.close())
     await eventually(() => worker.heartbeat(status('a', [pool('other')])).then(() => true))
     for (const task of await Promise.all(waiting)) expect(task).toMatchObject(CANCELLED)

@@ -6,7 +6,7 @@ import { eventually } from '@bullpen/testkit'
 import fc from 'fast-check'
 import { Redis } from 'ioredis'
 import { describe, expect, inject, it, onTestFinished, vi } from 'vitest'
-import { openFleet } from '../fleet/fleet.ts'
+import { openPatientFleet } from '../fleet/fleet.fixture.ts'
 import { enqueueRateKey, fleetKeys } from '../keys.ts'
 import { defineScript } from '../scripts/define-script.fixture.ts'
 import { runScript } from '../scripts/script.ts'
@@ -150,7 +150,7 @@ describe('a command', () => {
   async function withFleet(rate: EnqueueRate | undefined) {
     const opened = rig(rate)
     const { namespace, redisUrl } = opened
-    const fleet = openFleet({ namespace, redisUrl, queues: ['cpu'], log: silent })
+    const fleet = openPatientFleet({ namespace, redisUrl, queues: ['cpu'], log: silent })
     onTestFinished(() => fleet.close())
     await eventually(() => fleet.commands(1).then(() => true))
     let sent = 0

@@ -7,7 +7,7 @@ import { Redis } from 'ioredis'
 import { inject, onTestFinished } from 'vitest'
 import { fleetKeys, queueKeys } from '../keys.ts'
 import { silent } from '../setup.fixture.ts'
-import { openFleet } from './fleet.ts'
+import { type FleetOptions, openFleet } from './fleet.ts'
 
 export function pool(queue: string, slots: readonly SlotStatus[] = []): PoolStatus {
   return {
@@ -37,6 +37,13 @@ export function status(worker: string, pools: readonly PoolStatus[] = [pool('cpu
   }
 }
 
+/** A busy machine is no fault of the fleet: its Redis may reply late. In ms. */
+const COMMAND_TIMEOUT_MS = 30_000
+
+export function openPatientFleet(options: FleetOptions): Fleet {
+  return openFleet({ commandTimeoutMs: COMMAND_TIMEOUT_MS, ...options })
+}
+
 /** Opens a fleet. The returned `open` opens the same fleet again, as a second worker would. */
 export async function fleetRig({
   namespace = `t-${randomUUID().slice(0, 12)}`,
@@ -49,7 +56,7 @@ export async function fleetRig({
 } = {}) {
   const redis = new Redis(redisUrl)
   const open = async (): Promise<Fleet> => {
-    const fleet = openFleet({ redisUrl, namespace, queues, log: silent })
+    const fleet = openPatientFleet({ redisUrl, namespace, queues, log: silent })
     onTestFinished(() => fleet.close())
     await eventually(() => fleet.commands(1).then(() => true))
     return fleet

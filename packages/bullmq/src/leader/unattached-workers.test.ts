@@ -12,8 +12,7 @@ import {
 } from 'bullmq'
 import { Redis } from 'ioredis'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { status } from '../fleet/fleet.fixture.ts'
-import { openFleet } from '../fleet/fleet.ts'
+import { openPatientFleet, status } from '../fleet/fleet.fixture.ts'
 import { prefixOf, queueKeys } from '../keys.ts'
 import { type SetupOptions, setup, short, silent } from '../setup.fixture.ts'
 import { bullpenBackend } from '../store/bullpen-backend.ts'
@@ -204,7 +203,7 @@ it('the next leader repeats no report, and a Worker that joins is reported, but 
 
 it('workers of the fleet are not among the reported ones', async () => {
   const { redisUrl, namespace, redis, keys, startWorker, visit } = await stage()
-  const fleet = openFleet({ redisUrl, namespace, queues: ['cpu'], log: silent })
+  const fleet = openPatientFleet({ redisUrl, namespace, queues: ['cpu'], log: silent })
   onTestFinished(() => fleet.close())
   await eventually(() => fleet.commands(1).then(() => true))
   await fleet.heartbeat(status('host:1'))

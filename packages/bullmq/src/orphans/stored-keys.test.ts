@@ -12,11 +12,10 @@ import { afterAll, beforeAll, expect, inject, it, onTestFinished } from 'vitest'
 import { defineBreakers } from '../breakers/stored-breaker.ts'
 import { openPatientBroker } from '../broker/patient-broker.fixture.ts'
 import { eventSender } from '../events/event-sender.ts'
-import { pool as poolStatus, status } from '../fleet/fleet.fixture.ts'
-import { openFleet } from '../fleet/fleet.ts'
+import { openPatientFleet, pool as poolStatus, status } from '../fleet/fleet.fixture.ts'
 import { capacitySetting, keyLimitSettings } from '../internals/turns/key-limits.ts'
 import { setLimits } from '../internals/turns/set-limits.fixture.ts'
-import { prefixOf, queueKeys, runChannels, runKeys } from '../keys.ts'
+import { fleetKeys, prefixOf, queueKeys, runChannels, runKeys } from '../keys.ts'
 import { openQueues } from '../outbox/outbox.fixture.ts'
 import { runnerOn, runScript } from '../scripts/script.ts'
 import { long, setup, short, silent } from '../setup.fixture.ts'
@@ -27,6 +26,9 @@ import { patternOf, suspectOf } from './stored-key.ts'
 
 /** The kinds of keys that the tests have seen. */
 const seen = new Set<string>()
+
+/** Ends a test that hangs, in ms. A busy machine may take minutes for what a test waits for. */
+const SEEN_WITHIN_MS = 240_000
 
 /** Kinds that no test can see. */
 const UNSEEN: readonly string[] = [
@@ -105,7 +107,7 @@ async function observe(
     redis.disconnect()
     expect([...wrong]).toEqual([])
   })
-  return { has: (...kinds) => eventually(() => kinds.every((kind) => found.has(kind))) }
+  return { has: (...kinds) => eventually(() => kinds.every((kind) => found.has(kind)), SEEN_WITHIN_MS) }
 }
 
 /** Lets Redis report every key that is written (K) by a command of any kind (A). */
@@ -401,12 +403,14 @@ it('schedules', async () => {
 })
 
 it('workers and commands', async () => {
-  const { redisUrl, namespace, has } = await stage()
-  const fleet = openFleet({ redisUrl, namespace, queues: ['rig'], log: silent })
+  const { redisUrl, namespace, redis, has } = await stage()
+  const fleet = openPatientFleet({ redisUrl, namespace, queues: ['rig'], log: silent })
   onTestFinished(() => fleet.close())
   await eventually(() => fleet.commands(1).then(() => true))
   await fleet.heartbeat(status('host-1', [poolStatus('rig')]))
   await has('namespace fleet:heartbeats', 'namespace fleet:worker:<worker>')
+  // However late the commands are, the worker that they concern is alive.
+  await redis.zadd(fleetKeys(namespace).heartbeats, Date.now() + 3_600_000, 'host-1')
   for (let i = 0; i < 20; i++)
     await fleet.send({ id: `c${i}`, spec: { action: 'limit', queue: 'rig', maxTasks: 10 + i }, by: 'ann' })
   await fleet.send({

@@ -3,8 +3,7 @@ import { privateRedis } from '@bullpen/testing'
 import { eventually } from '@bullpen/testkit'
 import { Redis } from 'ioredis'
 import { expect, it, onTestFinished } from 'vitest'
-import { pool, status } from '../fleet/fleet.fixture.ts'
-import { openFleet } from '../fleet/fleet.ts'
+import { openPatientFleet, pool, status } from '../fleet/fleet.fixture.ts'
 import { long, setup, short, silent } from '../setup.fixture.ts'
 
 async function stage() {
@@ -13,7 +12,7 @@ async function stage() {
   const rig = await setup({ redisUrl: server.url })
   const redis = new Redis(server.url)
   redis.on('error', () => {})
-  const fleet = openFleet({ redisUrl: server.url, namespace: rig.namespace, queues: ['rig'], log: silent })
+  const fleet = openPatientFleet({ redisUrl: server.url, namespace: rig.namespace, queues: ['rig'], log: silent })
   onTestFinished(async () => {
     redis.disconnect()
     await fleet.close()
