@@ -5,7 +5,7 @@ import { expect, it } from 'vitest'
 import type { OpenBackend } from '../backend.ts'
 import { reversing } from '../enqueueing/payloads.ts'
 import type { Handle } from '../setup.ts'
-import { any, batches, idle, openRuns, stage } from './runs-setup.ts'
+import { any, batches, idle, isHeldUp, openRuns, stage } from './runs-setup.ts'
 
 interface Numbered {
   readonly n: number
@@ -222,7 +222,7 @@ export function pipelineBatches(open: OpenBackend): void {
     const id = await startRun({ count: 1_000, stages: [stage(2, 0), { ...idle(1), batch: 5 }] })
     const full = await eventually(async () => {
       const run = await runs.find(id)
-      return run?.source.isWaiting && run.stages[1]?.waiting === 6 && run
+      return run !== undefined && isHeldUp(run) && run.stages[1]?.waiting === 6 && run
     })
     // The first batch has begun. The first stage may have 2 + 4 tasks and outputs, and its section 4 more items. When the batch has begun,
     // half of the section is free, so that the source goes on even if its task has ended in the meantime.

@@ -4,7 +4,7 @@ import { eventually } from '@bullpen/testkit'
 import { expect, it } from 'vitest'
 import type { OpenBackend } from '../backend.ts'
 import { AFTER, numbers, QUEUE } from '../setup.ts'
-import { idle, openRuns, stage } from './runs-setup.ts'
+import { idle, isHeldUp, openRuns, stage } from './runs-setup.ts'
 
 const upTo = (count: number): readonly number[] => Array.from({ length: count }, (_, n) => n)
 
@@ -47,7 +47,7 @@ export function pipelineRuns(open: OpenBackend): void {
     await eventually(async () => (await runs.find(id))?.stages[1]?.running === 3)
     const full = await eventually(async () => {
       const run = await runs.find(id)
-      return run?.source.isWaiting && run.stages[1]?.waiting === 3 && run
+      return run !== undefined && isHeldUp(run) && run.stages[1]?.waiting === 3 && run
     })
     expect(full.source.emitted).toBe(10)
     expect(full.stages[1]).toMatchObject({ running: 3, waiting: 3 })

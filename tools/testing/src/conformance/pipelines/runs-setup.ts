@@ -37,6 +37,9 @@ export const batches = (batch: number, concurrency: number, buffer = concurrency
   batch,
 })
 
+/** Whether the source waits for room. Its task does so for a second or longer, and then ends, which leaves the source `parked`. */
+export const isHeldUp = ({ source: { isWaiting, state } }: Run): boolean => isWaiting || state === 'parked'
+
 const newId = (): RunId => createRunId(Date.now(), randomBytes(ID_RANDOM_BYTES))
 
 /** Opens a setup whose stages die with the input 13, and otherwise return their input. */
