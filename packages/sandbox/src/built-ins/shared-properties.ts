@@ -5,7 +5,7 @@
 import { EventEmitter } from 'node:events'
 import process from 'node:process'
 import { eagerGlobals, LAZY_GLOBALS } from './lazy-globals.ts'
-import { ABSENT, HIDDEN, READ, STATE } from './special-properties.ts'
+import { ABSENT, HIDDEN, PATHS, READ, STATE } from './special-properties.ts'
 
 const { ownKeys, get, getOwnPropertyDescriptor, getPrototypeOf, isExtensible } = Reflect
 
@@ -63,7 +63,7 @@ export function sharedProperties(): SharedProperties {
     const descriptor = getOwnPropertyDescriptor(holder, name) as PropertyDescriptor
     if (READ.has(path) || canChange(name, descriptor)) record(path, holder, name)
     if (name === 'prototype') addPrototype(path, descriptor.value)
-    else addValue(path, descriptor.value)
+    else if (name !== 'constructor') addValue(path, descriptor.value)
   }
   /** Adds a function or a plain object, and what can be reached from it. */
   const addValue = (path: string, value: unknown): void => {
@@ -76,10 +76,10 @@ export function sharedProperties(): SharedProperties {
       if (!isFunction || (name !== 'name' && name !== 'length')) addProperty(pathOf(path, name), value, name)
     }
   }
-  const addPrototype = (path: string, holder: object | null): void => {
+  const addPrototype = (reached: string, holder: object | null): void => {
     if (holder === null || seen.has(holder) || isUnused(holder)) return
     seen.add(holder)
-    const [parent, keys] = [getPrototypeOf(holder), ownKeys(holder)]
+    const [path, parent, keys] = [PATHS.get(holder) ?? reached, getPrototypeOf(holder), ownKeys(holder)]
     prototypes.push({ path, holder, parent, keys, isExtensible: isExtensible(holder) })
     addPrototype(`the prototype of ${path}`, parent)
     for (const name of keys) addProperty(pathOf(path, name), holder, name)
@@ -103,15 +103,9 @@ export function sharedProperties(): SharedProperties {
     addValue(name, isRead ? get(globalThis, name) : descriptor.value)
   }
 
-  addPrototype('Object.prototype', Object.prototype)
-  addPrototype('Array.prototype', Array.prototype)
+  for (const [path, instance] of HIDDEN) addPrototype(path, getPrototypeOf(instance()))
   addValue('EventEmitter', EventEmitter)
   for (const name of eagerGlobals()) addGlobal(name)
-  for (const [path, instance] of HIDDEN) {
-    const holder = getPrototypeOf(instance())
-    if (path === 'TypedArray') addValue(path, holder)
-    else addPrototype(path, holder)
-  }
   for (const [path, holder, names] of ABSENT) for (const name of names) record(pathOf(path, name), holder, name)
   addInstance('process', process)
   addInstance('console', console)

@@ -1,6 +1,14 @@
 // Names what a walk over the properties of shared objects would not find, would take for unchanged, or must not compare.
 import process from 'node:process'
 
+/** The paths of prototypes that the walk reaches in another way first. */
+export const PATHS: ReadonlyMap<object, string> = new Map([
+  [Object.prototype, 'Object.prototype'],
+  [Function.prototype, 'Function.prototype'],
+  [EventTarget.prototype, 'EventTarget.prototype'],
+  [Object.getPrototypeOf(Uint8Array.prototype), 'TypedArray.prototype'],
+])
+
 /** Accessors outside the global object whose value has to be read. */
 export const READ = new Set(['http.globalAgent', 'EventEmitter.defaultMaxListeners'])
 
@@ -24,7 +32,6 @@ export const ABSENT: readonly (readonly [string, object, readonly string[]])[] =
 
 /** Objects that no property of a global leads to. */
 export const HIDDEN: readonly (readonly [string, () => object])[] = [
-  ['TypedArray', () => Uint8Array],
   ['the prototype of array iterators', () => [].values()],
   ['the prototype of string iterators', () => ''[Symbol.iterator]()],
   ['the prototype of map iterators', () => new Map().values()],
