@@ -54,50 +54,80 @@ interface Watched {
   dueMs: number
 }
 
-/** The connections of this thread that are open or being opened. */
-const open = new Map<Redis, Watched>()
-let timer: NodeJS.Timeout | undefined
-let checkedAt = 0
+/** When connections are checked. */
+export interface CheckTimes {
+  /** Returns the time in ms, on a monotonic clock. */
+  readonly now: () => number
+  /** Calls `run` every `ms` until the returned function is called. What has arrived is read before. */
+  readonly every: (ms: number, run: () => void) => () => void
+}
+
+export interface SilenceWatch {
+  /** Watches a connection from each time that it is opened until it is closed. */
+  follow(redis: Redis, options: SilenceOptions): void
+}
+
+const ofThread = createSilenceWatch({
+  now: () => performance.now(),
+  every(ms, run) {
+    // An immediate runs after the sockets have been read.
+    const timer = setInterval(() => setImmediate(run), ms).unref()
+    return () => clearInterval(timer)
+  },
+})
 
 /** Watches all connections of a client, and of every client that it is duplicated to, until they are closed. */
 export function closeWhenSilent<Client extends Commander>(client: Client, options: SilenceOptions = {}): Client {
   return withDuplicates(client, (each) => {
-    if (each.isCluster) each.on('+node', (node: Redis) => follow(node, options))
-    else follow(each as Redis, options)
+    if (each.isCluster) each.on('+node', (node: Redis) => ofThread.follow(node, options))
+    else ofThread.follow(each as Redis, options)
   })
 }
 
-function follow(redis: Redis, options: SilenceOptions): void {
-  redis.on('connect', () => {
-    const { stream } = redis
-    open.set(redis, { redis, stream, options, received: stream.bytesRead, quietMs: 0, isDue: false, dueMs: 0 })
-    if (timer !== undefined) return
-    checkedAt = performance.now()
-    // An immediate runs after the sockets have been read.
-    timer = setInterval(() => setImmediate(check), CHECK_EVERY_MS).unref()
-  })
-  redis.on('close', () => {
-    open.delete(redis)
-    if (open.size > 0) return
-    clearInterval(timer)
-    timer = undefined
-  })
+/** Creates a watch over the connections that it is told to follow. It checks all of them together. */
+export function createSilenceWatch({ now, every }: CheckTimes): SilenceWatch {
+  /** The connections that are open or being opened. */
+  const open = new Map<Redis, Watched>()
+  let stop: (() => void) | undefined
+  let checkedAt = 0
+
+  const checkNow = (): void => {
+    const passedMs = Math.min(now() - checkedAt, 2 * CHECK_EVERY_MS)
+    checkedAt = now()
+    check([...open.values()], passedMs)
+  }
+
+  return {
+    follow(redis, options) {
+      redis.on('connect', () => {
+        const { stream } = redis
+        open.set(redis, { redis, stream, options, received: stream.bytesRead, quietMs: 0, isDue: false, dueMs: 0 })
+        if (stop !== undefined) return
+        checkedAt = now()
+        stop = every(CHECK_EVERY_MS, checkNow)
+      })
+      redis.on('close', () => {
+        open.delete(redis)
+        if (open.size > 0) return
+        stop?.()
+        stop = undefined
+      })
+    },
+  }
 }
 
-function check(): void {
-  const now = performance.now()
-  const passedMs = Math.min(now - checkedAt, 2 * CHECK_EVERY_MS)
-  checkedAt = now
+/** `passedMs` have passed since the last check, without the time for which the event loop was blocked. */
+function check(open: readonly Watched[], passedMs: number): void {
   /** For how long nothing has arrived from each server over any connection. */
   const quietMs = new Map<string, number>()
-  for (const each of open.values()) {
+  for (const each of open) {
     note(each, passedMs)
     const server = serverOf(each)
     quietMs.set(server, Math.min(each.quietMs, quietMs.get(server) ?? each.quietMs))
   }
   const silent = new Set<Watched>()
   const silentServers = new Set<string>()
-  for (const each of open.values()) {
+  for (const each of open) {
     const server = serverOf(each)
     if (!isSilent(each, quietMs.get(server) ?? 0)) pingIfIdle(each)
     else {
@@ -105,7 +135,7 @@ function check(): void {
       silentServers.add(server)
     }
   }
-  for (const each of open.values()) {
+  for (const each of open) {
     const server = serverOf(each)
     // If other connections work, nothing tells when this one was lost before the command to which a reply is due.
     const silentMs = Math.max(each.dueMs, quietMs.get(server) ?? 0)
