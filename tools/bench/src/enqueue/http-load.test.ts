@@ -17,6 +17,10 @@ async function serve(listener: RequestListener): Promise<number> {
   return (server.address() as AddressInfo).port
 }
 
+function fail(error: Error): never {
+  throw error
+}
+
 const request: LoadRequest = {
   text: (number) => `GET /${number} HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n`,
   tasks: 2,
@@ -44,7 +48,8 @@ it('every connection sends its next request after the complete response to its l
     )
   })
   const failures: Error[] = []
-  const load = openHttpLoad({ port, connections: 4, request, onFailed: (error) => failures.push(error) })
+  const onFailed = (error: Error) => failures.push(error)
+  const load = openHttpLoad({ port, connections: 4, request, onRefused: onFailed, onFailed })
   onTestFinished(() => load.close())
   await eventually(() => urls.length > 40)
   const { tasks, seconds, p99Ms } = load.end()
@@ -59,15 +64,22 @@ it('every connection sends its next request after the complete response to its l
   expect(failures).toEqual([])
 })
 
-it('a response that is not accepted fails the load, with the response in the message', async () => {
+it('a response that is not accepted is reported and not counted, and its connection sends its next request', async () => {
+  let requests = 0
   const port = await serve((_request, response) => {
-    response.writeHead(429, { 'content-length': 13 })
-    response.end('queue is full')
+    if (requests++ === 0) response.writeHead(429, { 'content-length': 13 }).end('queue is full')
+    else response.writeHead(202, { 'content-length': 10 }).end('firstafter')
   })
-  const { promise, resolve } = Promise.withResolvers<Error>()
-  const load = openHttpLoad({ port, connections: 1, request, onFailed: resolve })
+  const refusals: Error[] = []
+  const load = openHttpLoad({
+    ...{ port, connections: 1, request, onFailed: fail },
+    onRefused: (error) => refusals.push(error),
+  })
   onTestFinished(() => load.close())
-  expect((await promise).message).toMatch(/did not accept a request:\nHTTP\/1\.1 429 [\s\S]*queue is full/)
+  await eventually(() => load.end().tasks >= 10 * request.tasks)
+  expect(refusals).toHaveLength(1)
+  expect(refusals[0]?.message).toMatch(/did not accept a request:\nHTTP\/1\.1 429 [\s\S]*queue is full/)
+  expect(load.end().tasks / request.tasks).toBeLessThan(requests)
 })
 
 it('a request is followed by another one over the same connection, and counts when both have been answered', async () => {
@@ -82,10 +94,7 @@ it('a request is followed by another one over the same connection, and counts wh
     followedBy: (response) => `GET /after${response.slice(-5, -1)} HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n`,
   }
   const load = openHttpLoad({
-    ...{ port, connections: 1, request: followed },
-    onFailed(error) {
-      throw error
-    },
+    ...{ port, connections: 1, request: followed, onRefused: fail, onFailed: fail },
   })
   onTestFinished(() => load.close())
   await eventually(() => urls.length > 10)

@@ -9,7 +9,9 @@ export interface HttpLoadOptions {
   readonly port: number
   readonly connections: number
   readonly request: LoadRequest
-  /** Called if a response is not accepted, or if the server closes a connection. */
+  /** Called if a response is not accepted, which a busy server's need not be. The connection then sends its next request. */
+  readonly onRefused: (error: Error) => void
+  /** Called if the server closes a connection. */
   readonly onFailed: (error: Error) => void
 }
 
@@ -17,7 +19,7 @@ export interface HttpLoad extends Pick<Meter, 'begin' | 'end'> {
   close(): void
 }
 
-export function openHttpLoad({ port, connections, request, onFailed }: HttpLoadOptions): HttpLoad {
+export function openHttpLoad({ port, connections, request, onRefused, onFailed }: HttpLoadOptions): HttpLoad {
   const meter = createMeter()
   let requests = 0
   let isClosed = false
@@ -38,7 +40,9 @@ export function openHttpLoad({ port, connections, request, onFailed }: HttpLoadO
       const response = received
       received = ''
       if (!request.isAccepted(response)) {
-        onFailed(new Error(`the server did not accept a request:\n${response.slice(0, MAX_SHOWN)}`))
+        onRefused(new Error(`the server did not accept a request:\n${response.slice(0, MAX_SHOWN)}`))
+        isFollowUp = false
+        send()
         return
       }
       isFollowUp = !isFollowUp && request.followedBy !== undefined

@@ -27,21 +27,24 @@ export interface Subject {
   readonly measureMs: number
 }
 
-/** Measures a subject whose load is running. */
+/** Measures a subject whose load is running. Goes on until a request has ended, which may take longer on a busy machine. */
 export async function measure({ enqueuing, load, redis, warmUpMs, measureMs }: Subject): Promise<Figures> {
   const read = async () => ({ cpu: await enqueuing.ask('cpu'), ...(await readRedis(redis)) })
   await sleep(warmUpMs)
   await load.ask('begin')
   const before = await read()
-  await sleep(measureMs)
-  const after = await read()
-  const { tasks, seconds, p99Ms } = await load.ask('end')
-  return {
-    rate: tasks / seconds,
-    processCpu: (after.cpu - before.cpu) / tasks,
-    redisCpu: (after.redisCpu - before.redisCpu) / tasks,
-    p99Ms,
-    scripts: (after.scripts - before.scripts) / tasks,
+  for (;;) {
+    await sleep(measureMs)
+    const after = await read()
+    const { tasks, seconds, p99Ms } = await load.ask('end')
+    if (tasks === 0) continue
+    return {
+      rate: tasks / seconds,
+      processCpu: (after.cpu - before.cpu) / tasks,
+      redisCpu: (after.redisCpu - before.redisCpu) / tasks,
+      p99Ms,
+      scripts: (after.scripts - before.scripts) / tasks,
+    }
   }
 }
 

@@ -15,6 +15,9 @@ export interface ProducerOptions {
   readonly inFlight: number
 }
 
+/** How long a call waits for Redis, in ms. The peer waits forever, and a machine that is busy with other work ends no benchmark. */
+const PATIENT_MS = 60_000
+
 /** The producers. Each one connects, and returns the function that enqueues a task. */
 const PRODUCERS = {
   async bullpen({ redisUrl, namespace }: ProducerOptions): Promise<() => Promise<unknown>> {
@@ -24,7 +27,8 @@ const PRODUCERS = {
       import('@bullpen/engine/internal'),
     ])
     const log = { debug() {}, info() {}, warn() {}, error: console.error }
-    const broker = openBroker({ redisUrl, namespace, queues: catalogue.queues, sizeLimit: SIZE_LIMIT, log })
+    const limits = { sizeLimit: SIZE_LIMIT, commandTimeoutMs: PATIENT_MS }
+    const broker = openBroker({ redisUrl, namespace, queues: catalogue.queues, ...limits, log })
     await untilReachable(broker)
     const random = createRandomPool()
     return () => {

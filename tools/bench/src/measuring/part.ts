@@ -26,9 +26,12 @@ export interface Part<Ready> {
   stop(): Promise<void>
 }
 
+/** How many of the last characters that a part has written to stderr an error shows. */
+const MAX_SHOWN = 4_000
+
 /**
- * Starts the program in this file with these options, and waits until it is ready. `execArgv` are options of Node. Rejects if the
- * program ends before that.
+ * Starts the program in this file with these options, and waits until it is ready. `execArgv` are options of Node. If the program ends
+ * before it is stopped, this call or the next question rejects with its exit code and what it has written to stderr.
  */
 export async function startPart<Ready>(
   program: string,
@@ -36,27 +39,37 @@ export async function startPart<Ready>(
   execArgv: readonly string[] = [],
 ): Promise<Part<Ready>> {
   const child = fork(program, [JSON.stringify(options)], {
-    stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
+    stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
     execArgv: [...execArgv],
   })
-  const exited = once(child, 'exit')
+  const { stderr } = child
+  if (stderr === null) throw new Error('stderr is not piped')
+  let errors = ''
+  stderr.on('data', (chunk: Buffer) => {
+    process.stderr.write(chunk)
+    errors = (errors + chunk).slice(-MAX_SHOWN)
+  })
+  const exited = once(child, 'exit') as Promise<[code: number | null, signal: string | null]>
+  // Node does not emit the child's own 'close' if its channel was disconnected here.
+  const ended = Promise.all([exited, once(stderr, 'close')]).then(([[code, signal]]) => signal ?? `exit code ${code}`)
   const nextMessage = async (): Promise<unknown> => {
-    const ended = exited.then(() => {
-      throw new Error(`${basename(program)} ended before the benchmark did`)
+    const failed = ended.then((how) => {
+      throw new Error(`${basename(program)} ended before the benchmark did, with ${how}\n${errors}`.trimEnd())
     })
-    const [message] = await Promise.race([once(child, 'message'), ended])
+    const [message] = await Promise.race([once(child, 'message'), failed])
     return message
   }
   return {
     ready: (await nextMessage()) as Ready,
     async ask<Q extends Question>(question: Q) {
       const response = nextMessage()
-      child.send(question)
+      // If the process has ended, this fails as well, and `response` says why.
+      child.send(question, () => {})
       return (await response) as Responses[Q]
     },
     async stop() {
       if (child.connected) child.disconnect()
-      await exited
+      await ended
     },
   }
 }

@@ -12,4 +12,4 @@ it('measures every figure of both sides in every case', async () => {
     found.push(`${name} ${figure}`)
   }
   expect(found).toEqual(WORKER_CASES.flatMap((name) => WORKER_FIGURES.map((figure) => `${name} ${figure}`)))
-}, 120_000)
+})

@@ -186,7 +186,8 @@ export async function* benchWorker(options: WorkerBenchOptions): AsyncGenerator<
   for (const name of cases) {
     await measure(startBullpen, WARM_UP_TASKS, name, options)
     const { rate } = await measure(startRaw, WARM_UP_TASKS, name, options)
-    const tasks = Math.ceil(rate * seconds)
+    // The first task begins the measurement, and the last one ends it.
+    const tasks = Math.max(2, Math.ceil(rate * seconds))
     const measureSide = (start: StartWorker) => () => measure(start, tasks, name, options)
     const rounds = await measureRounds(pairs, measureSide(startBullpen), measureSide(startRaw))
     for (const figure of WORKER_FIGURES) {
