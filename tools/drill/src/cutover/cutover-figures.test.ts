@@ -37,7 +37,7 @@ function ledger(change: Partial<CutoverLedger> = {}): CutoverLedger {
       ['retried', 1],
       ['killed', 1],
     ]),
-    deaths: [{ worker: 'w1', at: DEATH_AT }],
+    deaths: [{ worker: 'w1', at: DEATH_AT, unended: ['killed'] }],
     interruptions: [{ id: 'killed', worker: 'w1', at: DEATH_AT }],
     ...change,
   }
@@ -58,6 +58,13 @@ it('retries that a job asks for, and jobs that a killed worker ran, count as no 
 })
 
 const { jobs, found, effects } = ledger()
+
+it('a job may run twice if the end that its killed worker had sent did not reach Redis, however early that was', () => {
+  const twice = { effects: [...effects, ...attempt('plain', 2, DEATH_AT + 9, 'end', 'w2')] }
+  const deaths = [{ worker: 'w1', at: DEATH_AT, unended: ['plain', 'killed'] }]
+  expect(cutoverFigures(ledger({ ...twice, deaths }))).toMatchObject({ restartedUnaffected: 0, effectsRepeated: 1 })
+  expect(cutoverFigures(ledger(twice))).toMatchObject({ restartedUnaffected: 1, effectsRepeated: 1 })
+})
 
 it.each([
   ['that has not ended is lost', { found: new Map([...found, ['plain', end('unfinished')]]) }, { lost: 1 }],

@@ -1,7 +1,7 @@
 // Computes from the ledger and from BullMQ's own keys what has become of the jobs of a plain BullMQ queue that was cut over.
 import type { Figures } from '../figures/figures.ts'
 import { figuresOf } from '../figures/tasks.ts'
-import { countBy, runningWithin } from '../ledger/attempts.ts'
+import { countBy, openAttempts } from '../ledger/attempts.ts'
 import type { Effect } from '../ledger/effects.ts'
 import type { Interruption } from '../ledger/ledger.ts'
 import type { JobEnd, PlainJob } from './plain-jobs.ts'
@@ -15,19 +15,23 @@ export interface CutoverLedger {
   readonly found: ReadonlyMap<string, JobEnd>
   readonly effects: readonly Effect[]
   readonly completions: ReadonlyMap<string, number>
-  /** When each worker was killed, as unix time in ms. */
-  readonly deaths: readonly { readonly worker: string; readonly at: number }[]
+  readonly deaths: readonly Death[]
   readonly interruptions: readonly Interruption[]
 }
 
-/** What a killed worker may have sent to Redis without a reply, in ms. */
-const ON_ITS_WAY_MS = 1_000
+export interface Death {
+  readonly worker: string
+  /** When the worker was killed, as unix time in ms. */
+  readonly at: number
+  /** The jobs that it had started and whose end Redis did not know after its death, even if it had sent the end. */
+  readonly unended: readonly string[]
+}
 
 export function cutoverFigures(ledger: CutoverLedger): Figures {
   const { jobs, found, effects, completions, deaths, interruptions } = ledger
   const ids = [...jobs.keys()]
   const affected = new Set(
-    deaths.flatMap(({ worker, at }) => [...runningWithin(effects, worker, at - ON_ITS_WAY_MS, at)]),
+    deaths.flatMap(({ worker, unended }) => [...openAttempts(effects, worker).map(({ id }) => id), ...unended]),
   )
   const started = countBy(effects.filter(({ what }) => what === 'start'))
   const failures = countBy(effects.filter(({ what }) => what === 'failure'))

@@ -1,12 +1,12 @@
 // Drill `cutover`: a queue of plain BullMQ is cut over to Bullpen while its jobs run. Half of the old Workers are killed, the others close.
 // Attached Workers and an API take over, and are killed meanwhile.
 import { Redis } from 'ioredis'
-import { cutoverFigures } from '../cutover/cutover-figures.ts'
+import { cutoverFigures, type Death } from '../cutover/cutover-figures.ts'
 import { addPlainJobs, plainJob, readJobEnds } from '../cutover/plain-jobs.ts'
 import type { Drill } from '../drill.ts'
 import { startApi } from '../environment/drill-api.ts'
 import { type DrillSetup, withDrillSetup } from '../environment/drill-setup.ts'
-import type { Fleet } from '../environment/fleet.ts'
+import type { Fleet, WorkerProcess } from '../environment/fleet.ts'
 import type { Figures } from '../figures/figures.ts'
 import { holdsWithin } from '../holds-within.ts'
 import { interruptedBy } from '../ledger/attempts.ts'
@@ -27,8 +27,6 @@ const RECOVERY_MS = 45_000
 const WITHIN_MS = 300_000
 /** The share of the jobs that is left when the old Workers are stopped. */
 const LEFT_BY_OLD = 0.8
-/** How long the leader may take to see that the old Workers have gone, and to compare the counts. */
-const COUNTED_WITHIN_MS = 90_000
 
 export const cutover: Drill = {
   name: 'cutover',
@@ -65,6 +63,15 @@ async function cutOver(plan: Plan, setup: DrillSetup, random: Random): Promise<F
     return waiting + active + scheduled + retrying
   }
   const redis = new Redis(redisUrl)
+  const kill: Kill = async (worker) => {
+    await setup.nextStart(worker.name)
+    const at = await worker.kill()
+    const active = new Set(await redis.lrange(`${prefix}:${queue}:active`, 0, -1))
+    const startedBy = new Map(
+      setup.effects().flatMap((each) => (each.what === 'start' ? [[each.id, each.worker]] : [])),
+    )
+    return { worker: worker.name, at, unended: [...active].filter((id) => startedBy.get(id) === worker.name) }
+  }
   const api = await startApi({ redisUrl, namespace })
   try {
     const old = fleetOf('bullmq')
@@ -72,11 +79,11 @@ async function cutOver(plan: Plan, setup: DrillSetup, random: Random): Promise<F
     const seen = untilSeen(setup)
     await holdsWithin(WITHIN_MS, async () => (await left()) < plan.jobs * LEFT_BY_OLD)
     const attached = fleetOf('attached')
-    const deaths = await stopOld(old, setup)
+    const deaths = await stopOld(old, kill)
     await Promise.all(Array.from({ length: plan.workers }, () => attached.start()))
-    deaths.push(...(await killWhile(plan, setup, { attached, left, random, replaceApi: api.replace })))
+    deaths.push(...(await killWhile(plan, { attached, kill, left, random, replaceApi: api.replace })))
     await untilIdle(WITHIN_MS)
-    await holdsWithin(COUNTED_WITHIN_MS, async () => (await countsOff(setup, redis, prefix)) === 0)
+    await holdsWithin(WITHIN_MS, async () => (await countsOff(setup, redis, prefix)) === 0)
     const countsWrong = await countsOff(setup, redis, prefix)
     const { effects, completions } = await records([])
     const interruptions = deaths.flatMap(({ worker, at }) => interruptedBy(effects, worker, at))
@@ -93,17 +100,15 @@ async function cutOver(plan: Plan, setup: DrillSetup, random: Random): Promise<F
 /** Returns how long it takes from now until the leader has named the old Workers. */
 async function untilSeen({ broker }: DrillSetup): Promise<number> {
   const startedAt = performance.now()
-  const isSeen = await holdsWithin(4 * SEEN_MS, async () => (await broker.head(queue)).unattached !== undefined)
+  const isSeen = await holdsWithin(WITHIN_MS, async () => (await broker.head(queue)).unattached !== undefined)
   return isSeen ? Math.round(performance.now() - startedAt) : Number.POSITIVE_INFINITY
 }
 
-interface Death {
-  readonly worker: string
-  readonly at: number
-}
+/** Kills a worker while it runs jobs. */
+type Kill = (worker: WorkerProcess) => Promise<Death>
 
 /** Kills every second old Worker while it runs jobs, and lets the others end theirs. */
-async function stopOld(old: Fleet, { nextStart }: DrillSetup): Promise<Death[]> {
+async function stopOld(old: Fleet, kill: Kill): Promise<Death[]> {
   const deaths: Death[] = []
   const closing: Promise<unknown>[] = []
   for (const [n, worker] of [...old.workers].entries()) {
@@ -111,8 +116,7 @@ async function stopOld(old: Fleet, { nextStart }: DrillSetup): Promise<Death[]> 
       closing.push(worker.end(WITHIN_MS))
       continue
     }
-    await nextStart(worker.name)
-    deaths.push({ worker: worker.name, at: await worker.kill() })
+    deaths.push(await kill(worker))
   }
   await Promise.all(closing)
   return deaths
@@ -120,23 +124,22 @@ async function stopOld(old: Fleet, { nextStart }: DrillSetup): Promise<Death[]> 
 
 interface Killing {
   readonly attached: Fleet
+  readonly kill: Kill
   readonly left: () => Promise<number>
   readonly random: Random
   readonly replaceApi: () => Promise<void>
 }
 
 /** Kills an attached Worker whenever a random share of the jobs has ended, and at every second time the API, which leads, too. */
-async function killWhile({ kills }: Plan, { nextStart }: DrillSetup, killing: Killing): Promise<readonly Death[]> {
-  const { attached, left, random, replaceApi } = killing
+async function killWhile({ kills }: Plan, killing: Killing): Promise<readonly Death[]> {
+  const { attached, kill, left, random, replaceApi } = killing
   const deaths: Death[] = []
   const replacements: Promise<unknown>[] = []
   const first = await left()
   for (const [n, done] of momentsIn(first * 0.8, kills, random).entries()) {
     await holdsWithin(WITHIN_MS, async () => first - (await left()) >= done)
     if (attached.workers.length === 0) await replacements.at(-1)
-    const victim = pick(attached.workers, random)
-    await nextStart(victim.name)
-    deaths.push({ worker: victim.name, at: await victim.kill() })
+    deaths.push(await kill(pick(attached.workers, random)))
     replacements.push(attached.start())
     if (n % 2 === 0) replacements.push(replaceApi())
   }
