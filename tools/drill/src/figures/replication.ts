@@ -18,6 +18,8 @@ export interface ReplicationFigures {
   /** The longest time from a fault to the last call that failed because of it. */
   readonly errorsEndMs?: number
   readonly processesEnded?: number
-  /** Readings at which a process was ready although it had done nothing for 15 s, or not ready more than 15 s after a fault. */
+  /** The longest time for which a process was ready without having worked, or not ready after a fault. It should be 15 s at most. */
+  readonly readinessLateMs?: number
+  /** Processes that were ready for a minute without working, or were not ready for a minute. */
   readonly readinessWrong?: number
 }
