@@ -37,9 +37,7 @@ function startWorker(url: string) {
   }
 }
 
-test('an idle worker whose connections become silent logs one line at the loss and one at the return', {
-  timeout: 60_000,
-}, async () => {
+test('an idle worker whose connections become silent logs one line at the loss and one at the return', async () => {
   const proxy = await faultProxy(inject('redisUrl'))
   onTestFinished(() => proxy.close())
   const { isRunning, aboutRedis, otherWarnings } = startWorker(proxy.url)

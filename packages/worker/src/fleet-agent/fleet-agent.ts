@@ -53,8 +53,11 @@ export interface FleetAgent {
 
 /** The delay between the attempts of `start` while the store is unreachable, in ms. */
 const RETRY_MS = 100
-/** Outages shorter than this are not logged, in ms. Within 5 s, the store's client logs that a connection has become silent. */
-const UNREACHABLE_AFTER_MS = 3 * HEARTBEAT_INTERVAL_MS
+/**
+ * Outages shorter than this are not logged, in ms. Within 5 s, the store's client logs that a connection has become silent, and that line
+ * is enough. A process that is paused or whose event loop is blocked notices it later.
+ */
+const UNREACHABLE_AFTER_MS = 15_000
 /** How long after an accepted heartbeat the store counts as usable, in ms. */
 const ACCEPTED_FOR_MS = 15_000
 
@@ -64,7 +67,7 @@ export function openFleetAgent(options: FleetAgentOptions): FleetAgent {
   /** Heartbeats are sent from the call of `start` until that of `close`. */
   let isStarted = false
   let closed = false
-  /** When heartbeats began to fail, on the monotonic clock. */
+  /** When heartbeats began to fail, on the monotonic clock. An outage that the store's client has logged does not count. */
   let failingSince: number | undefined
   let isUnreachable = false
   /** When the store last accepted a heartbeat, on the monotonic clock. */
@@ -114,9 +117,13 @@ export function openFleetAgent(options: FleetAgentOptions): FleetAgent {
   }
 
   const failed = (err: unknown): unknown => {
+    if (isReportedOutage(err)) {
+      failingSince = undefined
+      return err
+    }
     failingSince ??= clock.monotonic()
     const isLate = clock.monotonic() - failingSince >= UNREACHABLE_AFTER_MS
-    if (isUnreachable || isReportedOutage(err) || (isAway(err) && !isLate)) return err
+    if (isUnreachable || (isAway(err) && !isLate)) return err
     isUnreachable = true
     log.warn({ err }, 'fleet registry unreachable; pools keep running, but remote commands are delayed')
     return err
