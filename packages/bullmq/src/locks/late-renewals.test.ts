@@ -39,14 +39,15 @@ it('a lock that may have expired while the event loop was blocked is not held, b
   const renewer = openLockRenewer({
     redisUrl: inject('redisUrl'),
     base: '{t.blocked}:',
-    lockMs: 300,
-    renewalMs: 60,
+    lockMs: 100_000,
+    renewalMs: 20_000,
     eventLoopStallLimitMs: 0,
     slots: 2,
     log: silent,
   })
   onTestFinished(() => renewer.close())
-  const lock = renewer.add('a', 'token', 0, () => {})
+  // It is lost 300 ms later, when a tenth of its duration is left.
+  const lock = renewer.add('a', 'token', 89_700, () => {})
   Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 400)
   expect(lock.isHeld()).toBe(false)
   expect(renewer.add('b', 'token', 0, () => {}).isHeld()).toBe(true)

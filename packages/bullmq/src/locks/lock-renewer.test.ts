@@ -132,7 +132,7 @@ describe('a Redis that stops answering', () => {
     const begun = Promise.withResolvers<AbortSignal>()
     const { enqueue, startPool, namespace } = await setup({
       redisUrl: server.url,
-      locks: { lockMs: 2_000, renewalMs: 200 },
+      locks: { lockMs: 7_000, renewalMs: 200 },
       roundMs: 60_000,
       handle: ({ signal }) => {
         begun.resolve(signal)
@@ -145,7 +145,7 @@ describe('a Redis that stops answering', () => {
     const redis = new Redis(server.url)
     onTestFinished(() => redis.disconnect())
     const keys = queueKeys(namespace, 'rig')
-    let [before, renewals] = [2_000, 0]
+    let [before, renewals] = [7_000, 0]
     await eventually(async () => {
       const leftMs = await lockLeftMs(redis, keys, id)
       if (leftMs > before) renewals++

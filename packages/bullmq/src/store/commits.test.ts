@@ -202,7 +202,8 @@ describe('a commit that comes while Redis refuses writes', () => {
 
   it('is refused when a lock lasts no longer, and the task runs again', async () => {
     const { refuse, accept, redisUrl } = await refusingRedis()
-    const locks = { lockMs: 1_500, renewalMs: 500, stallCheckMs: 500 }
+    // The lock must not expire before Redis refuses the commit, even if the machine is paused for 5 s.
+    const locks = { lockMs: 7_000, renewalMs: 500, stallCheckMs: 500 }
     const work = await atWork(({ fencingToken }) => ({ n: fencingToken }), long, { redisUrl, locks })
     await refuse()
     await work.end()

@@ -142,7 +142,7 @@ describe('a lock', () => {
   it('that is renewed takes the job out of the set `stalled`, and keeps its token', async () => {
     const { queue, redis, keys, createWorker, fetch } = await plainBullmq()
     const { id = '' } = await queue.add('x', {})
-    const worker = createWorker(async () => {}, { lockDuration: 1_000 })
+    const worker = createWorker(async () => {}, { lockDuration: 10_000 })
     await fetch(worker, 'mine')
     const stalled = `${keys.base}stalled`
     await redis.sadd(stalled, id)
