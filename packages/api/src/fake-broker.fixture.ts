@@ -200,6 +200,7 @@ export function fakeBroker(): FakeBroker {
       queueOfAll(tasks)
       return Promise.all(tasks.map(broker.enqueue))
     },
+    takeInQueues: () => undefined,
     find: (id) => answer(() => records.get(id)),
     waitsFor: (task) => answer(() => broker.reason ?? task.waitsFor),
     async waitUntilFinished(id, signal) {

@@ -2,7 +2,7 @@
 
 export type { Middleware } from './attempt/middleware.ts'
 export type { DrainReport } from './pool/drain.ts'
-export type { Broker, ListQuery, Page, QueueTotals } from './ports/broker/broker.ts'
+export type { Broker, GiveBack, ListQuery, Page, QueueTokens, QueueTotals } from './ports/broker/broker.ts'
 export type { Caller, Idempotency, Need, NewTask, Turn, UniqueKey } from './ports/broker/new-task.ts'
 export type { EventSink } from './ports/event-sink.ts'
 export type { PayloadCodec } from './ports/payload-codec.ts'

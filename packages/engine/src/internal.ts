@@ -1,6 +1,12 @@
 // For Bullpen's own packages only. These exports may change in any version.
 
-export { countsApiKeys, rateExceeded, rateInQueue } from './admission/api-key-limits.ts'
+export {
+  countsApiKeys,
+  type LimitedTokens,
+  limitedTokens,
+  rateExceeded,
+  rateInQueue,
+} from './admission/api-key-limits.ts'
 export { refusedTogether } from './admission/atomic-room.ts'
 export { type BlockedCallers, createBlockedCallers } from './admission/blocked-callers.ts'
 export { type BacklogReading, createStartEstimator, type StartEstimator } from './admission/start-estimator.ts'
@@ -50,7 +56,7 @@ export { type GroupItem, openGroupStream } from './events/group-stream.ts'
 export { queuesWithEvents } from './events/queues-with-events.ts'
 export { openTaskStream, type TaskItem } from './events/task-stream.ts'
 export { FORGOTTEN_AFTER_MS, HEARTBEAT_INTERVAL_MS, isAlive, outcomeOf, SILENT_AFTER_MS } from './fleet/fleet.ts'
-export { namedTasks, planFollowUps } from './follow-ups/plan.ts'
+export { followUpQueues, planFollowUps } from './follow-ups/plan.ts'
 export { parseIdentity } from './follow-ups/registered-task.ts'
 export { COMPENSATION_SLOTS, HANDLER_SLOT, releasedBy, releasedCompensation } from './follow-ups/released.ts'
 export {

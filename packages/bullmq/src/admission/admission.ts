@@ -32,7 +32,12 @@ export interface Admission {
    */
   admit(queue: string): Promise<void> | undefined
   /**
-   * Returns the limits of an admitted queue for an API key's requests: the limits from the queue's definition, unless a command
+   * Returns undefined if the settings of these queues are known. Otherwise returns a promise that resolves once they have been read, as
+   * {@link admit} reads them, whether or not the queues accept tasks.
+   */
+  ensureKnown(queues: readonly string[]): Promise<unknown> | undefined
+  /**
+   * Returns the limits of a queue whose settings are known for an API key's requests: the limits from the queue's definition, unless a command
    * has set others.
    */
   limitsOf(queue: string, defined: QueueLimits | undefined, apiKeyName: string | undefined): QueueLimits | undefined
@@ -42,6 +47,7 @@ export interface Admission {
 /** An admission that accepts every task. */
 export const OPEN_ADMISSION: Admission = {
   admit: () => undefined,
+  ensureKnown: () => undefined,
   limitsOf: (_queue, defined) => defined,
   close: () => {},
 }
@@ -126,8 +132,12 @@ export function openAdmission(options: AdmissionOptions): Admission {
       assertOpen(queue, settings.get(queue)?.drain)
       return undefined
     },
+    ensureKnown(names) {
+      const unknown = names.filter((queue) => !known.has(queue))
+      return unknown.length === 0 ? undefined : Promise.all(unknown.map(readUntilKnown))
+    },
     limitsOf(queue, defined, apiKeyName) {
-      // The settings may have changed since the queue was admitted. Until they have been read, the limits stay as they were.
+      // The settings may have changed since they were read. Until they have been read, the limits stay as they were.
       const { limits, apiKeyLimits } = settings.get(queue) ?? NO_SETTINGS
       const ofKey = apiKeyLimits.size === 0 ? undefined : apiKeyLimits.get(apiKeyName ?? '')
       if (limits === NO_LIMITS && ofKey === undefined) return defined

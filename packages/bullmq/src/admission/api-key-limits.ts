@@ -8,6 +8,7 @@ import {
   type QueueLimits,
 } from '@bullpen/contract'
 import type { NewTask } from '@bullpen/engine'
+import { rateInQueue } from '@bullpen/engine/internal'
 
 /** Stands for a limit that is never reached. */
 const COUNT_ONLY = '-'
@@ -19,9 +20,10 @@ export type ApiKeyFullReply = readonly ['api key full', found: number, max: numb
 export type RateReply = readonly ['rate', retryAfterMs: number]
 
 /** Encodes the task's field. `limits` are those that apply to the task now. */
-export function encodeApiKey({ apiKeyName }: NewTask, limits: QueueLimits | undefined): string {
+export function encodeApiKey({ apiKeyName, hasToken }: NewTask, limits: QueueLimits | undefined): string {
   if (apiKeyName === undefined || limits?.perApiKey === undefined) return ''
-  const { enqueueRate, maxUnfinishedTasks } = limits.perApiKey
+  const { maxUnfinishedTasks } = limits.perApiKey
+  const enqueueRate = rateInQueue({ apiKeyName, hasToken, limits })
   if (enqueueRate === undefined && maxUnfinishedTasks === undefined) return ''
   const maxTasks = maxUnfinishedTasks === Number.POSITIVE_INFINITY ? COUNT_ONLY : (maxUnfinishedTasks ?? '')
   return `${apiKeyName} ${maxTasks} ${enqueueRate?.max ?? ''} ${enqueueRate?.perMs ?? ''}`

@@ -16,6 +16,7 @@ import { DEFAULT_QUEUE_SHARE, DEFAULT_WATERMARK, openMemoryAdmission } from '../
 import { openStartEstimates } from '../admission/start-estimates.ts'
 import { producerConnection, redisErrors } from '../connection.ts'
 import { createEnqueueRates, type EnqueueRatesOptions } from '../enqueue-rates/enqueue-rates.ts'
+import { createQueueTokens } from '../enqueue-rates/queue-tokens.ts'
 import { eventStream } from '../events/event-stream.ts'
 import { groupDeliveries } from '../groups/group-deliveries.ts'
 import { groupOutbox } from '../groups/group-outbox.ts'
@@ -121,6 +122,7 @@ export function openBroker(options: BrokerOptions): BullmqBroker {
     ...queries,
     ...createCancelling({ redis, namespace, queues, call, now, processName, onCancelled }),
     ...createDeadTasks({ redis, namespace, queues, call, sizeLimit, codec, now }),
+    ...createQueueTokens({ redis, queues, admission, call }),
 
     concurrencyKeys: async (query) => readKeys(redis, queues.of(query.queue).keys, query, call),
     forward(queue) {

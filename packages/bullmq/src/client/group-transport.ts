@@ -61,7 +61,8 @@ export function groupTransport(options: GroupTransportOptions): GroupTransport {
       call(async () => {
         checkRequest(groupSettingsSchema, { id, ...request })
         const { by = CREATOR, ...settings } = request
-        return groupView(await groups.create(newGroup(groupId(id), settings, by, planFollowUps(settings))))
+        const { group } = await groups.create(newGroup(groupId(id), settings, by, planFollowUps(settings)))
+        return groupView(group)
       }),
 
     add: (id, { tasks, seal = false }, key) =>

@@ -12,8 +12,8 @@
 -- ARGV  maxMembers, maxQueues
 -- ARGV[9...]  for each member, its queue and its template
 --
--- Returns `number | 'missing' | 'reused' | 'sealed' | 'ended' | 'full' | 'busy' | 'queues'`: the number of the first member, or why the
--- group refuses the members. Nothing is written in that case.
+-- Returns `number | [earlier: number] | 'missing' | 'reused' | 'sealed' | 'ended' | 'full' | 'busy' | 'queues'`: the number of the first
+-- member, in a list if an earlier call has added the members, or why the group refuses them. Otherwise, nothing is written.
 local FIRST = 9
 -- How many entries, and how many bytes of them, may wait in a group's outbox before further members are refused.
 local MAX_ENTRIES, MAX_BYTES = 10000, 33554432
@@ -26,7 +26,7 @@ end
 local known = redis.call('HGET', requests, key)
 if known then
   local start, of = string.match(known, '^(%d+) (.*)$')
-  return of == digest and tonumber(start) or 'reused'
+  return of == digest and { tonumber(start) } or 'reused'
 end
 if state ~= 'open' then
   return state

@@ -10,10 +10,12 @@
 -- ARGV  lines    the lines of its follow-ups, or ''
 -- ARGV  digest   a digest of its settings
 --
--- Returns `string[] | 'reused'`: the fields of the group, or 'reused' if it was created with other settings.
+-- Returns `[fields: string[], isNew: number] | 'reused'`: the fields of the group, and 1 if this call has created it and otherwise 0; or
+-- 'reused' if it was created with other settings.
 --- @include time
 
-if redis.call('EXISTS', meta) == 0 then
+local is_new = redis.call('EXISTS', meta) == 0
+if is_new then
   local now = millis()
   redis.call('HSET', meta, 'state', 'open', 'by', by, 'onError', onError, 'keepMs', keepMs, 'digest', digest)
   redis.call('HSET', meta, 'createdAt', whole(now), 'timeoutAt', whole(now + totalMs), 'count', 0, 'ended', 0)
@@ -27,4 +29,4 @@ else
     return 'reused'
   end
 end
-return redis.call('HGETALL', meta)
+return { redis.call('HGETALL', meta), is_new and 1 or 0 }

@@ -60,8 +60,8 @@ async function rig(onError: Group['onError']) {
   const keys = groupKeys(namespace, id)
   const args = { id, channel: groupEndedChannel(namespace) }
   const create = { by: 'test', onError, totalMs: 3_600_000, keepMs: 86_400_000, spareMs: 1_000, lines: '', digest: '' }
-  const fields = await runScript(redis, createGroupScript, keys, create)
-  const first = fields === 'reused' ? undefined : groupOf(id, fields)
+  const reply = await runScript(redis, createGroupScript, keys, create)
+  const first = reply === 'reused' ? undefined : groupOf(id, reply[0])
   if (first === undefined) throw new Error('no group')
   return {
     redis,

@@ -123,11 +123,15 @@ export function createGroupStore(options: GroupStoreOptions): Groups {
       const lines = groupFollowUpLines(followUps, codec)
       if (totalMs < VISIT_AFTER_MS) await call(() => registry.register(id, now() + totalMs))
       const args = { by, onError, totalMs, keepMs, spareMs: SPARE_MS, lines, digest: requestDigest(settings) }
-      return change(id, async (keys) => {
-        const fields = await runScript(redis, createGroupScript, keys, args)
-        if (fields === 'reused') throw groupExists(id)
+      let isNew = false
+      const group = await change(id, async (keys) => {
+        const reply = await runScript(redis, createGroupScript, keys, args)
+        if (reply === 'reused') throw groupExists(id)
+        const [fields, created] = reply
+        isNew = created === 1
         return [fields, '']
       })
+      return { group, isNew }
     },
 
     async admit(id, tasks) {
@@ -140,8 +144,9 @@ export function createGroupStore(options: GroupStoreOptions): Groups {
     },
 
     async add(id, { key, digest, tasks, seal }) {
-      const added = (start: number): AddedMembers => ({
+      const added = (start: number, isNew: boolean): AddedMembers => ({
         start,
+        isNew,
         ids: tasks.map(({ queue }, i) => memberId(id, start + i, queue, sha256)),
       })
       try {
@@ -151,7 +156,7 @@ export function createGroupStore(options: GroupStoreOptions): Groups {
         const earlier = await earlierRequest(id, key)
         if (earlier === undefined) throw error
         if (earlier.digest !== digest) throw addRefused(id, 'reused')
-        return added(earlier.start)
+        return added(earlier.start, false)
       }
       const more = tasks.flatMap((task) => [task.queue, JSON.stringify(memberTemplate(task, codec))])
       const limits = { maxMembers: MAX_GROUP_MEMBERS, maxQueues: MAX_GROUP_QUEUES }
@@ -163,7 +168,7 @@ export function createGroupStore(options: GroupStoreOptions): Groups {
       if (start === 'missing') throw groupNotFound(id)
       if (typeof start === 'string') throw addRefused(id, start)
       forward(id)
-      return added(start)
+      return typeof start === 'number' ? added(start, true) : added(start[0], false)
     },
 
     seal: (id) => change(id, (keys) => runScript(redis, sealGroupScript, keys, { id, channel })),

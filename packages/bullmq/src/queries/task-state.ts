@@ -11,10 +11,10 @@ import {
   type TaskStatus,
 } from '@bullpen/contract'
 import {
-  countNamed,
   decodeLines,
   type Envelope,
   envelopeSchema,
+  namedQueues,
   type StoredSuccess,
   successSchema,
 } from '@bullpen/contract/internal'
@@ -129,11 +129,11 @@ function retriesIn({ retries }: Readonly<Record<string, string>>): Pick<TaskReco
 
 function followUpsIn({
   followUps,
-}: Readonly<Record<string, string>>): Pick<TaskRecord, 'followUps' | 'namedFollowUps'> {
+}: Readonly<Record<string, string>>): Pick<TaskRecord, 'followUps' | 'followUpQueues'> {
   const found = decodeLines(followUps ?? '')
   if (found.length === 0) return {}
   const notes = found.map(({ on, template: { task, queue } }) => ({ on, task, queue }))
-  return { followUps: notes, namedFollowUps: countNamed(found) }
+  return { followUps: notes, followUpQueues: namedQueues(found) }
 }
 
 function compensationsIn({

@@ -5935,6 +5935,30 @@ return { granted, string.format('%.9f', tokens - granted) }
 })
 
 /**
+ * Takes tokens of an API key in a queue, either all of them or none, or gives tokens back. The script that adds a task takes its token from
+ * the same bucket (store/lua/includes/add/queue-limits.lua).
+ */
+export const takeTokensScript = luaScript<'apiKeyRates', 'apiKeyName' | 'max' | 'per' | 'wanted', number>({
+  name: 'take-tokens',
+  keys: ['apiKeyRates'],
+  args: ['apiKeyName', 'max', 'per', 'wanted'],
+  includes: INCLUDES,
+  lua: `#!lua flags=allow-oom
+local apiKeyRates = KEYS[1]
+local apiKeyName, max, per, wanted = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
+--- @include time
+--- @include token-bucket
+local now = micros() / 1000
+local tokens = tokens_in(redis.call('HGET', apiKeyRates, apiKeyName), now, tonumber(max), tonumber(per))
+if whole_tokens(tokens) < tonumber(wanted) then
+  return math.ceil((wanted - tokens) * per / max)
+end
+redis.call('HSET', apiKeyRates, apiKeyName, stored_bucket(math.min(max, tokens - wanted), now))
+return 0
+`,
+})
+
+/**
  * Adds what running attempts have reported to the stream of their queue's events. If an attempt has lost its lock, its events are dropped.
  * A call that is sent again changes nothing. Runs even if Redis is full: the stream has a bound, and its oldest events make room.
  */
@@ -6313,7 +6337,7 @@ return { found, redis.call('ZRANGE', unapplied, 0, 9), revision, level }
 export const addMembersScript = luaScript<
   'meta' | 'members' | 'queues' | 'requests' | 'outbox',
   'id' | 'channel' | 'queuesChannel' | 'key' | 'digest' | 'seal' | 'maxMembers' | 'maxQueues',
-  number | 'missing' | 'reused' | 'sealed' | 'ended' | 'full' | 'busy' | 'queues'
+  number | [earlier: number] | 'missing' | 'reused' | 'sealed' | 'ended' | 'full' | 'busy' | 'queues'
 >({
   name: 'add-members',
   keys: ['meta', 'members', 'queues', 'requests', 'outbox'],
@@ -6332,7 +6356,7 @@ end
 local known = redis.call('HGET', requests, key)
 if known then
   local start, of = string.match(known, '^(%d+) (.*)$')
-  return of == digest and tonumber(start) or 'reused'
+  return of == digest and { tonumber(start) } or 'reused'
 end
 if state ~= 'open' then
   return state
@@ -6476,7 +6500,7 @@ return { fresh, next_cursor, entries, result or '' }
 export const createGroupScript = luaScript<
   'meta',
   'by' | 'onError' | 'totalMs' | 'keepMs' | 'spareMs' | 'lines' | 'digest',
-  string[] | 'reused'
+  [fields: string[], isNew: number] | 'reused'
 >({
   name: 'create-group',
   keys: ['meta'],
@@ -6486,7 +6510,8 @@ export const createGroupScript = luaScript<
 local meta = KEYS[1]
 local by, onError, totalMs, keepMs, spareMs, lines, digest = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6], ARGV[7]
 --- @include time
-if redis.call('EXISTS', meta) == 0 then
+local is_new = redis.call('EXISTS', meta) == 0
+if is_new then
   local now = millis()
   redis.call('HSET', meta, 'state', 'open', 'by', by, 'onError', onError, 'keepMs', keepMs, 'digest', digest)
   redis.call('HSET', meta, 'createdAt', whole(now), 'timeoutAt', whole(now + totalMs), 'count', 0, 'ended', 0)
@@ -6500,7 +6525,7 @@ else
     return 'reused'
   end
 end
-return redis.call('HGETALL', meta)
+return { redis.call('HGETALL', meta), is_new and 1 or 0 }
 `,
 })
 

@@ -129,13 +129,13 @@ export function parseTemplate(text: string): StoredTemplate | undefined {
 }
 
 /**
- * Returns how many of these follow-ups a call has named, at any depth. Those of a definition have a depth in their envelope, and those that
+ * Returns the queues of those of these follow-ups that a call has named, at any depth. Those of a definition have a depth in their envelope, and those that
  * a handler has registered have an identity.
  */
-export function countNamed(followUps: readonly StoredFollowUp[]): number {
+export function namedQueues(followUps: readonly StoredFollowUp[]): readonly string[] {
   return followUps
     .filter(({ identity, template }) => identity === undefined && !hasDepth(template))
-    .reduce((sum, { template }) => sum + 1 + countNamed(template.followUps ?? []), 0)
+    .flatMap(({ template }) => [template.queue, ...namedQueues(template.followUps ?? [])])
 }
 
 function hasDepth({ data }: StoredTemplate): boolean {

@@ -83,8 +83,8 @@ export interface TaskRecord {
   readonly followUpOf?: TaskId | GroupId
   /** The tasks that the end of this task will enqueue. Absent if there are none. */
   readonly followUps?: readonly FollowUpNote[]
-  /** How many follow-ups the call that enqueued this task has named, at any depth. Absent if the task has none. */
-  readonly namedFollowUps?: number
+  /** The queue of each follow-up that the call which enqueued this task has named, at any depth. Absent if the task has no follow-ups. */
+  readonly followUpQueues?: readonly string[]
   /** The group whose member the task is, and the member's number, starting from 0. */
   readonly group?: TaskGroup
   /** The registered compensations, in the order of their registration. Absent if there are none, or once the task has ended. */

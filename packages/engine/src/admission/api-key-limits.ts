@@ -9,11 +9,40 @@ import {
   type TaskDefinition,
 } from '@bullpen/contract'
 import { formatEnqueueRate } from '@bullpen/contract/internal'
+import type { QueueTokens } from '../ports/broker/broker.ts'
 import type { NewTask } from '../ports/broker/new-task.ts'
 
-/** Returns the rate at which the task's API key may enqueue tasks in the queue, or undefined if the rate is not limited. */
-export function rateInQueue({ apiKeyName, limits }: NewTask): EnqueueRate | undefined {
-  return apiKeyName === undefined ? undefined : limits?.perApiKey?.enqueueRate
+/** Returns the rate of which the task takes a token when it is added to its queue, or undefined if it takes none. */
+export function rateInQueue({
+  apiKeyName,
+  hasToken,
+  limits,
+}: Pick<NewTask, 'apiKeyName' | 'hasToken' | 'limits'>): EnqueueRate | undefined {
+  return apiKeyName === undefined || hasToken === true ? undefined : limits?.perApiKey?.enqueueRate
+}
+
+/** The tokens to take in a queue that limits the rate of the API key. */
+export interface LimitedTokens {
+  readonly queue: string
+  readonly rate: EnqueueRate
+  readonly tokens: number
+}
+
+/**
+ * Returns the tokens to take in those queues that limit the rate of the API key, in the order in which every request takes them. `limits`
+ * are those that apply now.
+ *
+ * @throws BullpenError `payload_too_large` if a rate never permits this many tokens at once.
+ */
+export function limitedTokens(apiKeyName: string, wanted: readonly QueueTokens[]): readonly LimitedTokens[] {
+  const limited = wanted.flatMap(({ queue, limits, tokens }) => {
+    const rate = limits?.perApiKey?.enqueueRate
+    return rate === undefined ? [] : [{ queue, rate, tokens }]
+  })
+  for (const { queue, rate, tokens } of limited) {
+    if (tokens > rate.max) throw rateExceeded({ apiKeyName, queue, rate, wanted: tokens, retryAfterMs: 0 })
+  }
+  return limited.sort((a, b) => (a.queue < b.queue ? -1 : 1))
 }
 
 /**

@@ -13,10 +13,16 @@ export const FOLLOW_UP_OPTIONS = {
 
 const OPTIONS = Object.keys(FOLLOW_UP_OPTIONS) as readonly (keyof FollowUps)[]
 
-/** Returns how many tasks a call names: its own and its follow-ups, at any depth. */
-export function namedTasks(call: FollowUps): number {
-  return 1 + OPTIONS.reduce((sum, option) => sum + (call[option] ?? []).reduce((n, each) => n + namedTasks(each), 0), 0)
+/** Returns the queue of each follow-up that a call names, at any depth. @throws BullpenError `unknown_task`. */
+export function followUpQueues(call: FollowUps, catalogue: Pick<Catalogue, 'get'>): readonly string[] {
+  if (call.onSuccess === undefined && call.onFailure === undefined && call.onEnd === undefined) return NO_QUEUES
+  return OPTIONS.flatMap((option) => call[option] ?? []).flatMap((each) => [
+    catalogue.get(each.task).queue,
+    ...followUpQueues(each, catalogue),
+  ])
 }
+
+const NO_QUEUES: readonly string[] = []
 
 interface PlanOrigin extends FollowUpOrigin {
   readonly catalogue: Pick<Catalogue, 'get'>

@@ -116,7 +116,7 @@ export function memoryBroker(options: MemoryBrokerOptions): MemoryBroker {
       if (expiresAt !== undefined) expirer.watch()
     },
   })
-  const { enqueue, enqueueBulk, enqueueAll } = enqueueing
+  const { enqueue, enqueueBulk, enqueueAll, takeInQueues } = enqueueing
   const outbox = new MemoryOutbox({
     clock,
     isUnreachable: () => outage.lasts,
@@ -167,6 +167,7 @@ export function memoryBroker(options: MemoryBrokerOptions): MemoryBroker {
     enqueue,
     enqueueBulk,
     enqueueAll,
+    takeInQueues,
 
     async add(definition, input, call = {}) {
       const now = clock.now()

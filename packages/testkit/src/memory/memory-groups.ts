@@ -133,6 +133,8 @@ export function memoryGroups(options: MemoryGroupsOptions): MemoryGroups {
       ...task,
       id: memberId(id, member, task.queue, sha256),
       group: { id, member },
+      // Members take their tokens before they are added to the group.
+      hasToken: true,
       enqueuedAt: now,
       expiresAt: expiresAt === undefined ? undefined : expiresAt + now - enqueuedAt,
     })
@@ -146,14 +148,14 @@ export function memoryGroups(options: MemoryGroupsOptions): MemoryGroups {
       const known = models.get(group.id)
       if (known !== undefined) {
         if (settings.get(group.id) !== group.settings) throw groupExists(group.id)
-        return known.group
+        return { group: known.group, isNew: false }
       }
       settings.set(group.id, group.settings)
       followUps.set(group.id, decodeLines(groupFollowUpLines(group.followUps, codec)))
       const model = createGroup(group, clock.now())
       models.set(group.id, model)
       timers.after(group.totalMs, () => visit(group.id))
-      return model.group
+      return { group: model.group, isNew: true }
     },
 
     async admit(id, tasks) {
@@ -168,13 +170,13 @@ export function memoryGroups(options: MemoryGroupsOptions): MemoryGroups {
       const step = addMembers(before, { key, digest, queues, seal }, clock.now())
       if (typeof step === 'string') throw addRefused(id, step)
       const { start } = step
-      const added = { start, ids: queues.map((queue, i) => memberId(id, start + i, queue, sha256)) }
+      const ids = queues.map((queue, i) => memberId(id, start + i, queue, sha256))
       carryOut(id, step)
       // A repeated request adds nothing.
-      if (step.model === before) return added
+      if (step.model === before) return { start, ids, isNew: false }
       if (step.model.group.queues.length > before.group.queues.length) wakeWatchers(id)
       for (const [i, task] of tasks.entries()) later(() => addMember(id, start + i, task))
-      return added
+      return { start, ids, isNew: true }
     },
 
     seal: async (id) => carryOut(id, sealGroup(modelOf(id), clock.now())),

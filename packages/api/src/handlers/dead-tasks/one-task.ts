@@ -42,11 +42,18 @@ export async function retryTask(context: ApiContext, { params, body, request }: 
   const requestId = given.id ?? Buffer.from(randomBytes(ID_BYTES)).toString('hex')
   const options = { request: requestId, by, edit, ...(afterCompensation && { afterCompensation }) }
   const { queue = found.queue } = given
+  knownQueues(catalogue, queue)
+  const isCopy = queue !== found.queue
   // The task's end enqueues its follow-ups again. A copy has none that a call has named.
-  const followUps = queue === found.queue ? (found.namedFollowUps ?? 0) : 0
-  await keepToRate(context, request, [{ ...found, tokens: 1 + followUps }])
-  const copy = queue === found.queue ? undefined : await enqueueCopy(context, found, queue, options)
-  const answer = await broker.retry(id, { ...options, copy })
+  const implied = [isCopy ? { task: found.task, queue } : found]
+  const { copy, answer } = await keepToRate(context, request, { implied }, async (charge) => {
+    const enqueued = isCopy ? await enqueueCopy(context, found, queue, options) : undefined
+    if (enqueued?.isNew) charge.keep(implied)
+    const done = await broker.retry(id, { ...options, copy: enqueued?.id })
+    // If another request has the same id, an earlier one may have retried the task.
+    if (!isCopy && done === 'done' && (given.id === undefined || found.status === 'dead')) charge.keep(implied)
+    return { copy: enqueued?.id, answer: done }
+  })
   const statusNow = async (): Promise<TaskRecord> => (await broker.find(id)) ?? found
   // A copy runs, whatever another request has done to the dead task in the meantime.
   if (copy === undefined && answer === 'not_found') throw taskNotFound(id)
@@ -60,21 +67,20 @@ export async function retryTask(context: ApiContext, { params, body, request }: 
 /**
  * Enqueues the task in another queue, unless an earlier call with the same request has done so.
  *
- * @throws BullpenError `task_not_dead`, `queue_not_found`, or like an enqueue.
+ * @throws BullpenError `task_not_dead`, or like an enqueue.
  */
 async function enqueueCopy(
   { catalogue, broker, now }: ApiContext,
   found: TaskRecord,
   queue: string,
   { request, edit }: RetryOptions,
-): Promise<TaskId> {
-  knownQueues(catalogue, queue)
+): Promise<{ readonly id: TaskId; readonly isNew: boolean }> {
   const id = retryCopyId(found, queue, request, sha256)
-  if (found.status === 'dead') {
-    const options = { id, queue: catalogue.queue(queue), edit, now: now() }
-    await broker.enqueue(retryCopy(found, catalogue.get(found.task), options))
-  } else if ((await broker.find(id)) === undefined) throw taskNotDead(found)
-  return id
+  if ((await broker.find(id)) !== undefined) return { id, isNew: false }
+  if (found.status !== 'dead') throw taskNotDead(found)
+  const options = { id, queue: catalogue.queue(queue), edit, now: now() }
+  await broker.enqueue(retryCopy(found, catalogue.get(found.task), options))
+  return { id, isNew: true }
 }
 
 export async function deleteTask(

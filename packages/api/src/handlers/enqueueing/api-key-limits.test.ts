@@ -1,6 +1,6 @@
 // Tests the limits of an API key at two APIs on a real Redis.
 import { randomUUID } from 'node:crypto'
-import { defineCatalogue, defineQueue, defineTask } from '@bullpen/contract'
+import { defineCatalogue, definePipeline, defineQueue, defineSource, defineTask } from '@bullpen/contract'
 import { eventually } from '@bullpen/testkit'
 import { expect, inject, onTestFinished, test } from 'vitest'
 import { z } from 'zod'
@@ -13,10 +13,26 @@ const silent = { debug() {}, info() {}, warn() {}, error() {} }
 const TASK = { task: 'math.square', input: { n: 4 } }
 
 const limited = defineQueue({ name: 'limited', limits: { perApiKey: { enqueueRate: '8/1h', maxUnfinishedTasks: 5 } } })
+/** Two queues with rates, in the order in which tokens are taken. */
+const [ample, scarce] = [
+  defineQueue({ name: 'ample', limits: { perApiKey: { enqueueRate: '40/1h' } } }),
+  defineQueue({ name: 'scarce', limits: { maxTasks: 100, perApiKey: { enqueueRate: '12/1h' } } }),
+]
+const input = z.object({ n: z.int() })
+const square = defineTask({ name: 'math.square', queue: 'cpu', input })
+const scarceSource = defineSource({ name: 'scarce.numbers', queue: scarce, input, item: input })
 const catalogue = defineCatalogue(
-  defineTask({ name: 'math.square', queue: 'cpu', input: z.object({ n: z.int() }) }),
-  defineTask({ name: 'limited.square', queue: limited, input: z.object({ n: z.int() }) }),
+  square,
+  defineTask({ name: 'limited.square', queue: limited, input }),
+  defineTask({ name: 'ample.square', queue: ample, input }),
+  defineTask({ name: 'scarce.square', queue: scarce, input }),
+  scarceSource,
+  definePipeline('squares').source(scarceSource).map(square),
 )
+const [AMPLE, SCARCE] = [
+  { task: 'ample.square', input: { n: 4 } },
+  { task: 'scarce.square', input: { n: 4 } },
+]
 
 async function startApi(namespace: string) {
   const keys = [`shop:${OLD}`, `shop:${NEW}`, OTHER]
@@ -25,8 +41,13 @@ async function startApi(namespace: string) {
   const api = await createApi({ catalogue, log: silent, config })
   onTestFinished(() => api.close())
   const { url } = await api.listen()
-  const post = async (key: string, path: string, body: object): Promise<{ status: number; text: string }> => {
-    const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json' }
+  const post = async (
+    key: string,
+    path: string,
+    body: object,
+    more = {},
+  ): Promise<{ status: number; text: string }> => {
+    const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json', ...more }
     const response = await fetch(`${url}${path}`, { method: 'POST', headers, body: JSON.stringify(body) })
     return { status: response.status, text: await response.text() }
   }
@@ -93,4 +114,82 @@ test('two APIs charge exactly the follow-ups that requests name, and refuse at o
   const many = { ...TASK, onSuccess: Array.from({ length: 10 }, () => ({ ...TASK, onEnd: [TASK] })) }
   const never = await apis[0].post(OLD, '/v1/tasks', many)
   expect(never).toMatchObject({ status: 413, text: expect.stringContaining('the request needs 21 tokens') })
+})
+
+/** Opens two APIs on one Redis, which receive requests in turn. */
+async function openTwo() {
+  const namespace = `t-${randomUUID().slice(0, 8)}`
+  const apis = [await startApi(namespace), await startApi(namespace)] as const
+  let sent = 0
+  const post = (path: string, body: object, headers = {}) =>
+    apis[sent++ % 2 === 0 ? 0 : 1].post(OTHER, path, body, headers)
+  const send = (body: object, headers = {}) => post('/v1/tasks', body, headers)
+  /** Returns how many of these requests were accepted. Every other one was refused because of a rate. */
+  const accepted = async (count: number, request: () => Promise<{ status: number; text: string }>) => {
+    const responses = await Promise.all(Array.from({ length: count }, request))
+    const stored = responses.filter(({ status }) => status < 300)
+    const refused = responses.filter(({ text }) => text.includes('enqueue_rate_exceeded'))
+    expect(stored.length + refused.length).toBe(count)
+    return stored.length
+  }
+  /** Returns how many tokens each queue has left, by taking them one by one. */
+  const left = async () => [await accepted(41, () => send(AMPLE)), await accepted(13, () => send(SCARCE))]
+  return { post, send, accepted, left }
+}
+
+test('two APIs charge follow-ups to the rates of their queues exactly, and give back what a second queue refuses', async () => {
+  const { send, accepted, left } = await openTwo()
+  const body = { ...AMPLE, onSuccess: [{ ...SCARCE, onEnd: [SCARCE, AMPLE] }] }
+  expect(await accepted(30, () => send(body))).toBe(6)
+  expect(await left()).toEqual([40 - 2 * 6, 0])
+})
+
+test('two APIs charge a task and its follow-ups in one queue together', async () => {
+  const { send, accepted, left } = await openTwo()
+  expect(await accepted(20, () => send({ ...SCARCE, onEnd: [SCARCE, SCARCE, SCARCE, SCARCE] }))).toBe(2)
+  expect(await left()).toEqual([40, 12 - 2 * 5])
+})
+
+test('two APIs refuse at once what the rate of a queue never permits', async () => {
+  const { send, left } = await openTwo()
+  const many = await send({ ...SCARCE, onSuccess: Array.from({ length: 12 }, () => SCARCE), onEnd: [AMPLE] })
+  expect(many.status).toBe(413)
+  expect(many.text).toContain('needs 13 tokens, one for each task that it names, and the rate of API key')
+  expect(many.text).toContain("in queue 'scarce' is 12 tasks per 1h, which permits at most 12 at once")
+  expect(await left()).toEqual([40, 12])
+})
+
+test('two APIs charge members and follow-ups of groups, bulk requests and pipelines', async () => {
+  const { post, accepted, left } = await openTwo()
+  const group = { tasks: [AMPLE, SCARCE], onEnd: [SCARCE] }
+  const bulk = { tasks: [SCARCE, { ...AMPLE, onEnd: [SCARCE] }, AMPLE] }
+  const first = (await post('/v1/groups', { onEnd: [AMPLE] })).text
+  const more = `/v1/groups/${JSON.parse(first).id}/tasks`
+  expect(await accepted(2, () => post('/v1/groups', group))).toBe(2)
+  expect(await accepted(1, () => post('/v1/tasks/bulk', bulk))).toBe(1)
+  expect(
+    await accepted(1, () => post('/v1/tasks/bulk', { atomic: true, tasks: [AMPLE, { ...AMPLE, onEnd: [AMPLE] }] })),
+  ).toBe(1)
+  expect(await accepted(3, () => post('/v1/runs', { pipeline: 'squares', input: { n: 1 } }))).toBe(3)
+  expect(await accepted(9, () => post(more, { tasks: [AMPLE, SCARCE] }))).toBe(3)
+  expect(await left()).toEqual([40 - (1 + 2 + 2 + 3 + 3), 0])
+})
+
+test('two APIs give back the tokens of requests that store nothing', async () => {
+  const { post, send, left } = await openTwo()
+  const followed = { ...SCARCE, onEnd: [SCARCE, AMPLE] }
+  for (let n = 0; n < 3; n++) {
+    const once = await send(followed, { 'idempotency-key': 'one' })
+    const unique = await send({ ...followed, unique: { key: 'k' } })
+    const grouped = await post('/v1/groups', {
+      id: 'group-01jd3v7n8q0000000000000000',
+      tasks: [SCARCE],
+      onEnd: [AMPLE],
+    })
+    const run = await post('/v1/runs', { id: 'run-01jd3v7n8q0000000000000000', pipeline: 'squares', input: { n: 1 } })
+    const reused = await send({ ...followed, priority: 3 }, { 'idempotency-key': 'one' })
+    expect([once, unique, grouped].map(({ status }) => status)).toEqual([202, 202, 201])
+    expect([run.status, reused.status]).toEqual([n === 0 ? 201 : 200, 422])
+  }
+  expect(await left()).toEqual([40 - 3, 12 - (2 + 2 + 1 + 1)])
 })

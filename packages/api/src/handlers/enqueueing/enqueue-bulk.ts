@@ -14,7 +14,7 @@ import {
   type EnqueueRequest,
   QueueFullError,
 } from '@bullpen/contract'
-import { errorAt, isStored, optionalTime } from '@bullpen/contract/internal'
+import { errorAt, optionalTime } from '@bullpen/contract/internal'
 import type { NewTask } from '@bullpen/engine'
 import { checkAtomic, errorOfAll } from '@bullpen/engine/internal'
 import type { FastifyReply } from 'fastify'
@@ -24,9 +24,9 @@ import { logUnexpected } from '../../http/problems/error-responses.ts'
 import { mayHaveTakenEffect, problemOf, retryAfterSeconds, toBullpenError } from '../../http/problems/problem.ts'
 import type { Call } from '../../http/routes/route.ts'
 import { listedTaskError } from '../../http/schemas.ts'
-import { countRefused, keepToRate } from './enqueue-rate.ts'
+import { type Charge, countRefused, keepToRate } from './enqueue-rate.ts'
 import { originOf, type PlannedTask, type RequestOrigin, taskPlanner } from './planned-task.ts'
-import { refuse, reportStored, storeTask } from './store-task.ts'
+import { isNew, refuse, reportStored, storeTask } from './store-task.ts'
 
 /** A task that can be stored. */
 interface Valid {
@@ -56,11 +56,14 @@ export function enqueueBulk(context: ApiContext, taskSchema: z.ZodType) {
     }
   }
 
-  function accepted(planned: PlannedTask, enqueued: Enqueued): BulkResult {
+  function accepted(planned: PlannedTask, enqueued: Enqueued, charge: Charge): BulkResult {
     const { id, action, replayed } = enqueued
-    const isNew = isStored(action) && replayed === undefined
-    if (isNew) reportStored(context, planned, id)
-    const status = isNew ? planned.status() : (replayed ?? enqueued).status
+    const isCreated = isNew(enqueued)
+    if (isCreated) {
+      charge.keep([planned])
+      reportStored(context, planned, id)
+    }
+    const status = isCreated ? planned.status() : (replayed ?? enqueued).status
     const result = { id, action, status, ...optionalTime('expectedStartAt', enqueued.expectedStartAt) }
     return replayed === undefined ? result : { ...result, replayed: true }
   }
@@ -74,58 +77,57 @@ export function enqueueBulk(context: ApiContext, taskSchema: z.ZodType) {
   async function resultOf(
     { index, planned, created }: Valid,
     outcome: Outcome | undefined,
+    charge: Charge,
     reply: FastifyReply,
   ): Promise<BulkResult> {
     try {
-      if (outcome?.status === 'fulfilled') return accepted(planned, outcome.value)
+      if (outcome?.status === 'fulfilled') return accepted(planned, outcome.value, charge)
       const reason: unknown = outcome?.reason
       if (reason instanceof EnqueueRateError) countRefused(context, [planned])
       if (outcome !== undefined && !(reason instanceof QueueFullError)) throw reason
       if (typeof planned.whenFull === 'string' && reason instanceof QueueFullError) refuse(context, planned, reason)
       const stored =
-        typeof planned.whenFull === 'string' ? undefined : await storeTask(context, planned, created, reply)
-      return stored === undefined ? { action: 'dropped' } : accepted(planned, stored)
+        typeof planned.whenFull === 'string' ? undefined : await storeTask(context, { planned, created, charge }, reply)
+      return stored === undefined ? { action: 'dropped' } : accepted(planned, stored, charge)
     } catch (thrown) {
       const error = toBullpenError(thrown, bulkBodyLimit)
       logUnexpected(log, reply.request, error)
+      if (mayHaveTakenEffect(error)) charge.keep([planned])
       return rejected(error.code === 'idempotency_key_reused' ? errorAt(error, `/tasks/${index}`) : error, planned)
     }
   }
 
   async function enqueueEach(checked: readonly (Valid | BullpenError)[], reply: FastifyReply): Promise<BulkResult[]> {
     const valid = checked.filter(isValid)
-    await keepToRate(
-      context,
-      reply.request,
-      valid.map(({ planned }) => planned),
-    )
     const results = new Map<Valid, Promise<BulkResult>>()
-    const sent: Valid[] = []
-    for (const each of valid) {
-      if (mustWait(each)) results.set(each, resultOf(each, undefined, reply))
-      else sent.push(each)
-    }
-    const outcomes = await broker.enqueueBulk(sent.map(({ created }) => created))
-    for (const [i, each] of sent.entries()) results.set(each, resultOf(each, outcomes[i], reply))
-    return Promise.all(
-      checked.flatMap((each) => (isValid(each) ? (results.get(each) ?? []) : rejected(each, undefined))),
-    )
+    return keepToRate(context, reply.request, { added: valid.map(({ planned }) => planned) }, async (charge) => {
+      const sent: Valid[] = []
+      for (const each of valid) {
+        if (mustWait(each)) results.set(each, resultOf(each, undefined, charge, reply))
+        else sent.push(each)
+      }
+      const outcomes = await broker.enqueueBulk(sent.map(({ created }) => charge.paid(created)))
+      for (const [i, each] of sent.entries()) results.set(each, resultOf(each, outcomes[i], charge, reply))
+      return Promise.all(
+        checked.flatMap((each) => (isValid(each) ? (results.get(each) ?? []) : rejected(each, undefined))),
+      )
+    })
   }
 
   async function enqueueAll(checked: readonly (Valid | BullpenError)[], reply: FastifyReply): Promise<BulkResult[]> {
     const invalid = checked.filter((each) => each instanceof BullpenError)
     if (invalid.length > 0) throw errorOfAll(invalid)
     const valid = checked.filter(isValid)
-    const [first] = valid
-    await keepToRate(
-      context,
-      reply.request,
-      valid.map(({ planned }) => planned),
-    )
+    const planned = valid.map((each) => each.planned)
+    return keepToRate(context, reply.request, { added: planned }, (charge) => storeAll(valid, charge, reply))
+  }
+
+  async function storeAll(valid: readonly Valid[], charge: Charge, reply: FastifyReply): Promise<BulkResult[]> {
+    const planned = valid.map((each) => each.planned)
+    const [first] = planned
     // If the outcome is unknown, looking up one of the tasks shows whether all are stored.
-    if (first?.planned.idempotency === undefined) reply.request.taskId = first?.planned.id
-    const stored = await broker.enqueueAll(valid.map(({ created }) => created)).catch((error: unknown) => {
-      const planned = valid.map((each) => each.planned)
+    if (first?.idempotency === undefined) reply.request.taskId = first?.id
+    const stored = await broker.enqueueAll(valid.map(({ created }) => charge.paid(created))).catch((error: unknown) => {
       if (error instanceof EnqueueRateError) countRefused(context, planned)
       if (error instanceof QueueFullError) {
         const { limit } = error.reached
@@ -137,8 +139,8 @@ export function enqueueBulk(context: ApiContext, taskSchema: z.ZodType) {
       throw error instanceof BullpenError && error.errors.length > 0 ? errorAt(error, '/tasks') : error
     })
     return stored.flatMap((enqueued, i) => {
-      const planned = valid[i]?.planned
-      return planned === undefined ? [] : [accepted(planned, enqueued)]
+      const each = planned[i]
+      return each === undefined ? [] : [accepted(each, enqueued, charge)]
     })
   }
 

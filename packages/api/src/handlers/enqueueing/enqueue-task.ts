@@ -8,7 +8,7 @@ import {
   type TaskId,
   type TaskView,
 } from '@bullpen/contract'
-import { fieldErrorText, isStored, optionalTime, taskLinks } from '@bullpen/contract/internal'
+import { fieldErrorText, optionalTime, taskLinks } from '@bullpen/contract/internal'
 import { stoppable } from '@bullpen/engine/internal'
 import { requesterOf } from '../../auth/requester.ts'
 import type { ApiContext } from '../../http/context.ts'
@@ -17,7 +17,7 @@ import { secondsToWait, type WaitQuery, waitForEnd } from '../../http/wait.ts'
 import { linkedTaskView } from '../../views/linked-task-view.ts'
 import { keepToRate } from './enqueue-rate.ts'
 import { originOf, taskPlanner } from './planned-task.ts'
-import { reportStored, storeTask } from './store-task.ts'
+import { isNew, reportStored, storeTask } from './store-task.ts'
 
 export interface EnqueueQuery extends WaitQuery {
   /** What happens to the task if the caller disconnects during the wait. */
@@ -53,23 +53,25 @@ export function enqueueTask(context: ApiContext) {
     if (seconds === 0 && query.wait === undefined && query.onDisconnect !== undefined) throw withoutWait()
     // An invalid task takes nothing of the API key's rate.
     const created = planned.create()
-    const taking = keepToRate(context, request, [planned])
-    if (taking !== undefined) await taking
-    // The id is set before Redis is called, so that the problem contains the id even if Redis's reply is lost. A caller with an
-    // idempotency key repeats the request instead, because an earlier request may have stored a task with another id.
-    if (planned.idempotency === undefined) request.taskId = planned.id
-    const stored = await storeTask(context, planned, created, reply)
+    const stored = await keepToRate(context, request, { added: [planned] }, async (charge) => {
+      // The id is set before Redis is called, so that the problem contains the id even if Redis's reply is lost. A caller with an
+      // idempotency key repeats the request instead, because an earlier request may have stored a task with another id.
+      if (planned.idempotency === undefined) request.taskId = planned.id
+      const enqueued = await storeTask(context, { planned, created, charge }, reply)
+      if (enqueued !== undefined && isNew(enqueued)) charge.keep([planned])
+      return enqueued
+    })
     if (stored === undefined) {
       reply.code(200)
       return { action: 'dropped' }
     }
     const { id, action, replayed } = stored
-    const isNew = isStored(action) && replayed === undefined
-    if (isNew) reportStored(context, planned, id)
+    const isCreated = isNew(stored)
+    if (isCreated) reportStored(context, planned, id)
     const links = taskLinks(id)
     reply.code(202).header('location', links.self)
     if (replayed !== undefined) reply.header('idempotency-replayed', 'true')
-    const status = isNew ? planned.status() : (replayed ?? stored).status
+    const status = isCreated ? planned.status() : (replayed ?? stored).status
     const accepted = { id, action, status, ...optionalTime('expectedStartAt', stored.expectedStartAt), links } as const
     if (seconds === 0) return accepted
     const record = await waitForEnd(context, reply, id, seconds).catch((err: unknown) => {
@@ -81,7 +83,7 @@ export function enqueueTask(context: ApiContext) {
       return view(record)
     }
     // This request must not cancel a task that another request has created.
-    const isAbandoned = reply.raw.destroyed && query.onDisconnect === 'cancel' && isNew
+    const isAbandoned = reply.raw.destroyed && query.onDisconnect === 'cancel' && isCreated
     if (isAbandoned) await cancelAbandoned({ id, queue, task }, requesterOf(request, 'a caller that disconnected'))
     return { ...accepted, status: record?.status ?? accepted.status }
   }

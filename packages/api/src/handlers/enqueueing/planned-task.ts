@@ -7,7 +7,7 @@ import {
   readIdempotencyKey,
 } from '@bullpen/contract/internal'
 import type { Idempotency, NewTask } from '@bullpen/engine'
-import { countsApiKeys, namedTasks, newTask, planFollowUps } from '@bullpen/engine/internal'
+import { countsApiKeys, followUpQueues, newTask, planFollowUps } from '@bullpen/engine/internal'
 import { idempotencyOf } from '@bullpen/engine/node'
 import type { FastifyRequest } from 'fastify'
 import type { ApiContext } from '../../http/context.ts'
@@ -27,8 +27,8 @@ export interface PlannedTask {
   readonly id: TaskId
   readonly queue: string
   readonly task: string
-  /** How many tokens of the API key's rate the task needs: one for itself and one for each follow-up that the request names. */
-  readonly tokens: number
+  /** The queue of each follow-up that the request names for the task, at any depth. */
+  readonly followUpQueues: readonly string[]
   /** When the request was planned, on the monotonic clock. */
   readonly plannedAt: number
   /** The name of the request's API key. */
@@ -87,7 +87,7 @@ export function taskPlanner({ catalogue, now, randomBytes, idempotencyLifeS }: A
       id,
       queue,
       task,
-      tokens: namedTasks(wanted),
+      followUpQueues: followUpQueues(wanted, catalogue),
       plannedAt: performance.now(),
       apiKeyName: origin.apiKeyName,
       idempotency: record,

@@ -7,16 +7,23 @@ import {
   QueueFullError,
   type TaskId,
 } from '@bullpen/contract'
+import { isStored } from '@bullpen/contract/internal'
 import type { NewTask } from '@bullpen/engine'
 import type { FastifyReply } from 'fastify'
 import { abortOnFirst } from '../../http/abort-on-first.ts'
 import type { ApiContext } from '../../http/context.ts'
-import { countRefused } from './enqueue-rate.ts'
+import { type Charge, countRefused } from './enqueue-rate.ts'
 import type { PlannedTask } from './planned-task.ts'
 
+interface TaskToStore {
+  readonly planned: PlannedTask
+  /** The planned task as it has been created. If the caller waits for room, each try creates the task again. */
+  readonly created: NewTask
+  readonly charge: Charge
+}
+
 /**
- * Returns what the broker returned, or undefined if the task was dropped. `created` is the planned task as it has been created. If the
- * caller waits for room, each try creates the task again.
+ * Returns what the broker returned, or undefined if the task was dropped.
  *
  * @throws QueueFullError if the queue is full and the policy rejects tasks, or if the queue is still full when the wait is over.
  * @throws EnqueueRateError if the request's API key has reached its enqueue rate in the queue.
@@ -24,16 +31,15 @@ import type { PlannedTask } from './planned-task.ts'
  */
 export async function storeTask(
   context: ApiContext,
-  planned: PlannedTask,
-  created: NewTask,
+  { planned, created, charge }: TaskToStore,
   reply: FastifyReply,
 ): Promise<Enqueued | undefined> {
   const { broker, blocked, closing } = context
   const { queue, whenFull, apiKeyName, mayExist } = planned
   try {
-    if (typeof whenFull === 'string') return await broker.enqueue(created)
+    if (typeof whenFull === 'string') return await broker.enqueue(charge.paid(created))
     const waitMs = milliseconds(whenFull.block)
-    const store = (): Promise<Enqueued> => broker.enqueue(planned.create())
+    const store = (): Promise<Enqueued> => broker.enqueue(charge.paid(planned.create()))
     const findExisting = (): Promise<Enqueued> => broker.enqueue({ ...planned.create(), onlyExisting: true })
     const call = { queue, apiKeyName, store, findExisting: mayExist ? findExisting : undefined }
     const enqueue = (signal: AbortSignal) => blocked.enqueue({ ...call, signal })
@@ -45,6 +51,11 @@ export async function storeTask(
     refuse(context, planned, error)
     return undefined
   }
+}
+
+/** Returns whether this call has stored a task. */
+export function isNew({ action, replayed }: Enqueued): boolean {
+  return isStored(action) && replayed === undefined
 }
 
 /** Counts a new task that has been stored, and how long that took. `id` differs from the planned one for members of groups. */

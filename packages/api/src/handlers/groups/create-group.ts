@@ -2,16 +2,26 @@
 import {
   type AddToGroupRequest,
   BullpenError,
+  type Catalogue,
   type CreateGroupRequest,
+  type FollowUps,
   type GroupView,
   type MembersAdded,
 } from '@bullpen/contract'
 import { createGroupId, groupId, ID_RANDOM_BYTES } from '@bullpen/contract/internal'
-import { countsApiKeys, groupExists, groupView, newGroup, planFollowUps } from '@bullpen/engine/internal'
+import {
+  countsApiKeys,
+  followUpQueues,
+  groupExists,
+  groupView,
+  newGroup,
+  planFollowUps,
+} from '@bullpen/engine/internal'
 import type { z } from 'zod'
 import { requesterOf } from '../../auth/requester.ts'
 import type { ApiContext } from '../../http/context.ts'
 import type { Call, IdCall } from '../../http/routes/route.ts'
+import { type Charge, type ChargedTask, keepToRate } from '../enqueueing/enqueue-rate.ts'
 import { originOf } from '../enqueueing/planned-task.ts'
 import { memberPlanner } from './group-members.ts'
 
@@ -35,18 +45,23 @@ export function createGroup(context: ApiContext, taskSchema: z.ZodType) {
     // The tasks are checked first, so that a request creates no group if one of them is invalid or is refused. A group that is created
     // and cancelled would release its follow-ups.
     const members = planMembers(request, tasks ?? [])
-    await members.keepToRate(settings)
-    if (tasks !== undefined) await members.admit(id)
-    let group = await broker.groups.create(newGroup(id, settings, by, followUps))
-    request.hadEffect = true
-    if (tasks !== undefined) {
-      await members.add({ id, seal, key: FIRST_MEMBERS }).catch(async (error: unknown) => {
-        // The response has no id, so the caller could not use the group.
-        if (given === undefined) await broker.groups.cancel(id, by).catch(() => {})
-        throw error instanceof BullpenError && error.code === 'idempotency_key_reused' ? groupExists(id) : error
-      })
-      group = (await broker.groups.find(id)) ?? group
-    } else if (seal) group = await broker.groups.seal(id)
+    const following = chargedFollowUps(settings, catalogue)
+    const implied = [...members.tasks, ...following]
+    const group = await keepToRate(context, request, { implied }, async (charge) => {
+      if (tasks !== undefined) await members.admit(id)
+      const created = await broker.groups.create(newGroup(id, settings, by, followUps))
+      if (created.isNew) charge.keep(following)
+      request.hadEffect = true
+      if (tasks !== undefined) {
+        await members.add({ id, seal, key: FIRST_MEMBERS }, charge).catch(async (error: unknown) => {
+          // The response has no id, so the caller could not use the group.
+          if (given === undefined) await broker.groups.cancel(id, by).catch(() => {})
+          throw error instanceof BullpenError && error.code === 'idempotency_key_reused' ? groupExists(id) : error
+        })
+        return (await broker.groups.find(id)) ?? created.group
+      }
+      return seal ? broker.groups.seal(id) : created.group
+    })
     log.info({ group: id, by, requestId: request.id }, 'group created')
     const view = groupView(group)
     reply.code(201).header('location', view.links.self)
@@ -59,11 +74,23 @@ export function addToGroup(context: ApiContext, taskSchema: z.ZodType) {
   return async ({ params, body, request, reply }: IdCall): Promise<MembersAdded> => {
     const { tasks, seal = false } = body as AddToGroupRequest
     const members = planMembers(request, tasks)
-    await members.keepToRate()
-    const { start, ids } = await members.add({ id: groupId(params.id), seal })
+    const group = { id: groupId(params.id), seal }
+    const add = (charge: Charge) => members.add(group, charge)
+    const { start, ids } = await keepToRate(context, request, { implied: members.tasks }, add)
     reply.code(202)
     return { start, count: ids.length, ids: [...ids] }
   }
+}
+
+/** Returns the follow-ups of a group, each with its own follow-ups. */
+function chargedFollowUps(
+  { onSuccess = [], onFailure = [], onEnd = [] }: FollowUps,
+  catalogue: Catalogue,
+): ChargedTask[] {
+  return [...onSuccess, ...onFailure, ...onEnd].map((each) => {
+    const { name: task, queue } = catalogue.get(each.task)
+    return { task, queue, followUpQueues: followUpQueues(each, catalogue) }
+  })
 }
 
 function headerRefused(header: string, message: string): BullpenError {

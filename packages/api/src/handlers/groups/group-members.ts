@@ -3,20 +3,19 @@ import {
   BullpenError,
   EnqueueRateError,
   type EnqueueRequest,
-  type FollowUps,
   type GroupId,
   type MemberRequest,
   QueueFullError,
 } from '@bullpen/contract'
 import { errorAt } from '@bullpen/contract/internal'
 import type { NewTask } from '@bullpen/engine'
-import { type AddedMembers, checkMember, errorOfAll, NOT_FOR_MEMBERS, namedTasks } from '@bullpen/engine/internal'
+import { type AddedMembers, checkMember, errorOfAll, NOT_FOR_MEMBERS } from '@bullpen/engine/internal'
 import { idempotencyOf } from '@bullpen/engine/node'
 import type { FastifyRequest } from 'fastify'
 import type { z } from 'zod'
 import type { ApiContext } from '../../http/context.ts'
 import { listedTaskError } from '../../http/schemas.ts'
-import { countRefused, keepToRate } from '../enqueueing/enqueue-rate.ts'
+import { type Charge, type ChargedTask, countRefused } from '../enqueueing/enqueue-rate.ts'
 import { originOf, type PlannedTask, type RequestOrigin, taskPlanner } from '../enqueueing/planned-task.ts'
 import { reportStored } from '../enqueueing/store-task.ts'
 
@@ -29,15 +28,11 @@ interface GroupOfMembers {
 
 /** The valid tasks of a request. */
 interface PlannedMembers {
-  /**
-   * Takes the tasks from the rate of the request's API key, and the group's follow-ups, if it is created. @throws EnqueueRateError, or
-   * another error like `keepToRate`.
-   */
-  keepToRate(followUps?: FollowUps): Promise<void>
+  readonly tasks: readonly ChargedTask[]
   /** Checks whether their queues accept the tasks, before the group is created. @throws BullpenError like `Groups.admit`. */
   admit(group: GroupId): Promise<void>
-  /** Adds the tasks to a group. @throws BullpenError like `Groups.add`. */
-  add(group: GroupOfMembers): Promise<AddedMembers>
+  /** Adds the tasks to a group, and keeps their tokens unless an earlier request has added them. @throws BullpenError like `Groups.add`. */
+  add(group: GroupOfMembers, charge: Charge): Promise<AddedMembers>
 }
 
 /** Returns the function that checks the tasks of a request. `taskSchema` is the schema of one task. */
@@ -66,27 +61,21 @@ export function memberPlanner(context: ApiContext, taskSchema: z.ZodType) {
     if (invalid.length > 0) throw errorOfAll(invalid)
     const planned = checked as readonly PlannedTask[]
     return {
-      keepToRate: async (followUps = {}) => keepToRate(context, request, [...planned, ...namedIn(followUps)]),
+      tasks: planned,
       admit: (group) => broker.groups.admit(group, created(planned)).catch((error) => refuse(planned, error)),
-      async add({ id, seal, key: given }) {
+      async add({ id, seal, key: given }, charge) {
         const key = given ?? origin.idempotencyKey?.key ?? Buffer.from(randomBytes(16)).toString('hex')
         const digests = idempotencyOf({ key, caller: origin.caller, request: JSON.stringify({ tasks, seal }), life: 0 })
         const members = { key: digests.key, digest: digests.request, tasks: created(planned), seal }
         const added = await broker.groups.add(id, members).catch((error) => refuse(planned, error))
+        if (!added.isNew) return added
+        charge.keep(planned)
         added.ids.forEach((taskId, i) => {
           reportStored(context, planned[i] as PlannedTask, taskId)
         })
         return added
       },
     }
-  }
-
-  /** Returns the follow-ups of a group, each with the tokens that it and its own follow-ups need. */
-  function namedIn({ onSuccess = [], onFailure = [], onEnd = [] }: FollowUps) {
-    return [...onSuccess, ...onFailure, ...onEnd].map((each) => {
-      const { name: task, queue } = catalogue.get(each.task)
-      return { task, queue, tokens: namedTasks(each) }
-    })
   }
 
   /** Counts the tasks that the broker has refused, and throws its error with pointers into the request's body. */

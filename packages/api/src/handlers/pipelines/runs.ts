@@ -33,12 +33,12 @@ export async function startRun(context: ApiContext, { body, request, reply }: Ca
   // The tasks of the stages are enqueued by the source and by the stages, like those that handlers enqueue.
   const { source, reduction } = definition
   const named = reduction === undefined ? [source] : [source, reduction.task]
-  await keepToRate(
-    context,
-    request,
-    named.map(({ name: task, queue }) => ({ task, queue, tokens: 1 })),
-  )
-  const { run, isNew } = await broker.runs.start(planned)
+  const implied = named.map(({ name: task, queue }) => ({ task, queue }))
+  const { run, isNew } = await keepToRate(context, request, { implied }, async (charge) => {
+    const started = await broker.runs.start(planned)
+    if (started.isNew) charge.keep(implied)
+    return started
+  })
   if (isNew) log.info({ run: id, pipeline, by, requestId: request.id }, 'pipeline started')
   const view = runView(run, undefined, sha256)
   reply.code(isNew ? 201 : 200).header('location', view.links.self)

@@ -99,8 +99,12 @@ export async function runSchedule(context: ApiContext, call: NameCall): Promise<
   const { name } = params
   const by = requesterIn(call)
   const { record } = await broker.schedules.find(name)
-  await keepToRate(context, request, [{ queue: record.queue, task: record.template.task, tokens: 1 }])
-  const { id, state } = await broker.schedules.run(name)
+  const implied = [{ queue: record.queue, task: record.template.task }]
+  const { id, state } = await keepToRate(context, request, { implied }, async (charge) => {
+    const run = await broker.schedules.run(name)
+    charge.keep(implied)
+    return run
+  })
   const { queue, template } = state.record
   emit({ event: 'task.enqueued', queue, task: template.task, id })
   log.info({ schedule: name, id, by, requestId: request.id }, 'schedule run by request')

@@ -54,8 +54,8 @@ export function deadTaskRoutes(context: ApiContext): readonly Route[] {
       description:
         'The task keeps its id and waits behind the other tasks of its queue. It gets all attempts of its retry policy ' +
         'again, and its total timeout starts again. Its fencing token continues to increase, and finished steps are not run ' +
-        'again. The limits of the queue do not apply, but the rate of the API key does: the task takes a token, and so does each ' +
-        'follow-up that its call has named. With `input`, the task runs with a new input. With `queue`, a copy of the ' +
+        'again. The limits of the queue do not apply, but the rates of the API key do, over all queues and in each queue: the task takes a ' +
+        'token, and so does each follow-up that its call has named. With `input`, the task runs with a new input. With `queue`, a copy of the ' +
         "task is enqueued in that queue instead, with a new id and its definition's timeouts and backoff, and the dead task stays " +
         "dead. The copy's `retryOf` is the id of the dead task. If another request retries or deletes the dead task at the same " +
         'moment, the copy is enqueued all the same. The request is idempotent if it has an `id`.',

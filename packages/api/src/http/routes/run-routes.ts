@@ -32,7 +32,8 @@ export function runRoutes(context: ApiContext): readonly Route[] {
       description:
         "Starts a run of a pipeline in the catalogue. A worker runs the pipeline's source, and each item that the source yields " +
         'becomes a task of the first stage. The request is idempotent if it has an `id`. The limits of the queues are checked once, ' +
-        "before the run starts. The run's tasks are not refused afterwards, and do not count against the rate of an API key.",
+        "before the run starts. The source and the reduction take a token each of the API key's rates. The tasks of the stages take none, " +
+        'and no task of the run is refused afterwards.',
       body: startRunSchema,
       responses: {
         200: {

@@ -108,7 +108,8 @@ export function taskRoutes(context: ApiContext): readonly Route[] {
         'or the request fails with the first problem and stores none of them. Otherwise, the tasks are independent of each other, so check ' +
         '`failed`: once the API has begun to store the tasks, the response is 200 even if tasks were rejected or Redis was ' +
         'unavailable. The request is rejected as a whole, and nothing is stored, if the request itself is invalid, if its API key ' +
-        'has reached its rate over all queues, or if Redis does not respond while the rate is checked. If an `error` has a ' +
+        'has reached its rate over all queues or, if the request names follow-ups, in a queue of theirs, or if Redis does not respond ' +
+        'while a rate is checked. If an `error` has a ' +
         '`taskId`, the task may have been stored, so look it up before you send it again. With an Idempotency-Key, repeat the ' +
         'request instead: the key and the index of a task in `tasks` together identify the task, so that only the tasks without ' +
         'a stored result are enqueued.',

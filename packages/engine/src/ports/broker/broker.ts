@@ -1,5 +1,5 @@
 // Defines the port that stores tasks. Tasks can be enqueued, looked up, awaited, cancelled, listed and counted.
-import type { Enqueued, TaskId, TaskRecord, TaskStatus, WaitsFor } from '@bullpen/contract'
+import type { Enqueued, QueueLimits, TaskId, TaskRecord, TaskStatus, WaitsFor } from '@bullpen/contract'
 import type { CancelAnswer } from '@bullpen/contract/internal'
 import type { EventStream } from '../events.ts'
 import type { CancelFilter, CancelOptions, CancelProgress, CancelRule } from './cancelling.ts'
@@ -34,6 +34,21 @@ export interface Page {
   readonly tasks: readonly TaskRecord[]
   readonly next: string | undefined
 }
+
+/** The tokens of an API key that a request needs in one queue. */
+export interface QueueTokens {
+  readonly queue: string
+  /** The limits of the queue's definition. A command may have set others. */
+  readonly limits: QueueLimits | undefined
+  readonly tokens: number
+}
+
+/**
+ * Gives tokens back, by queue, because nothing was stored for them. Leaves out queues in which none were taken. Never rejects: if the store
+ * does not respond, the tokens are lost until they are refilled. Call it at most once. If the connection is lost before the reply, the
+ * store may receive the tokens twice, but a queue never has more than its rate permits at once.
+ */
+export type GiveBack = (tokens: ReadonlyMap<string, number>) => Promise<void>
 
 /** The counters of a queue, all as of the same moment. `accepted`, `removed`, `recovered` and `drift` only increase. */
 export interface QueueTotals {
@@ -113,6 +128,20 @@ export interface Broker {
    * permits in an empty queue. If a single task is the reason, the error's pointer begins with that task's index, such as `/3`.
    */
   enqueueAll(tasks: readonly NewTask[]): Promise<readonly Enqueued[]>
+  /**
+   * Takes tokens of an API key's rates in queues before a request stores anything. Returns undefined if none of the queues limits the
+   * rate of the key, without a round trip, unless the settings of a queue have to be read first. The promise may resolve with undefined
+   * for the same reason. Otherwise resolves once all tokens are taken, with the function that gives them back.
+   *
+   * Takes one round trip for each queue with such a rate. The queues may be on different nodes, so the call is atomic in each queue only:
+   * if one refuses, the tokens of those before it are given back, which takes one round trip for each, and other requests may be refused
+   * in the meantime. All requests take tokens in the same order of queues, so that no two requests refuse each other. If the store stops
+   * responding, tokens may be lost until they are refilled, but none is taken in excess of the rate.
+   *
+   * @throws EnqueueRateError if a queue has too few tokens. The promise rejects with the same error.
+   * @throws BullpenError `payload_too_large` if a queue's rate never permits this many tokens at once, or `redis_unavailable`.
+   */
+  takeInQueues(apiKeyName: string, wanted: readonly QueueTokens[]): Promise<GiveBack | undefined> | undefined
   /**
    * Returns the task's current state, or undefined. Takes one round trip, or two if the task waits in a lane, regardless of the length of
    * the queue.

@@ -74,6 +74,14 @@ export interface AddedMembers {
   /** The number of the first member. The members are numbered in order, starting from 0. */
   readonly start: number
   readonly ids: readonly TaskId[]
+  /** False if an earlier request with the same key has added the members. */
+  readonly isNew: boolean
+}
+
+export interface CreatedGroup {
+  readonly group: Group
+  /** False if the group existed. */
+  readonly isNew: boolean
 }
 
 /** A member of a group, as its results show it. */
@@ -114,7 +122,7 @@ export interface Groups {
    * @throws BullpenError `payload_too_large` if the follow-ups exceed 64 KiB, or `idempotency_key_reused` if the group exists with
    * other settings.
    */
-  create(group: NewGroup): Promise<Group>
+  create(group: NewGroup): Promise<CreatedGroup>
   /**
    * Checks whether the first members could be added to a group that is created next, without storing anything, so that no group is
    * created in vain. Resolves as well if the group exists, because a repeated request needs no room. Takes one round trip for each

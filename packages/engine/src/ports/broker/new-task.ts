@@ -92,6 +92,8 @@ export interface NewTask {
   readonly onlyExisting?: boolean
   /** The name of the request's API key, to which `limits.perApiKey` applies. If omitted, `limits.perApiKey` does not apply. */
   readonly apiKeyName?: string | undefined
+  /** Whether the task's token of `limits.perApiKey.enqueueRate` has been taken, so that the call takes none. Defaults to false. */
+  readonly hasToken?: boolean | undefined
   /** Whether the task's child tasks may be counted for its API key, so that the key's name is stored with the task. Defaults to false. */
   readonly passesOnApiKey?: boolean | undefined
   /** The group whose member this task is. */

@@ -1,7 +1,15 @@
 // Enforces the rate of each API key in each queue, for the memory broker.
 import { EnqueueRateError } from '@bullpen/contract'
-import type { NewTask } from '@bullpen/engine'
-import { type Clock, msUntilTokens, rateInQueue, type TokenBucket, tokensIn } from '@bullpen/engine/internal'
+import type { GiveBack, NewTask } from '@bullpen/engine'
+import {
+  type Clock,
+  type LimitedTokens,
+  msUntilTokens,
+  rateExceeded,
+  rateInQueue,
+  type TokenBucket,
+  tokensIn,
+} from '@bullpen/engine/internal'
 
 /** A sum of fractions may be slightly less than the whole token that it stands for. */
 const ROUNDING = 1e-6
@@ -37,8 +45,38 @@ export class ApiKeyBuckets {
     const at = this.#clock.now()
     this.#buckets.set(nameOf(task), { tokens: tokensIn(this.#buckets.get(nameOf(task)), at, rate) - 1, at })
   }
+
+  /**
+   * Takes all of these tokens or none. Returns the function that gives them back.
+   *
+   * @throws EnqueueRateError if one of the queues has too few.
+   */
+  takeInQueues(apiKeyName: string, limited: readonly LimitedTokens[]): GiveBack {
+    const at = this.#clock.now()
+    for (const { queue, rate, tokens: wanted } of limited) {
+      const tokens = tokensIn(this.#buckets.get(nameOf({ queue, apiKeyName })), at, rate)
+      if (tokens + ROUNDING >= wanted) continue
+      throw rateExceeded({
+        apiKeyName,
+        queue,
+        rate,
+        wanted,
+        retryAfterMs: Math.ceil(msUntilTokens(tokens, wanted, rate)),
+      })
+    }
+    for (const each of limited) this.#change(apiKeyName, each, -each.tokens)
+    return async (unused) => {
+      for (const each of limited) this.#change(apiKeyName, each, unused.get(each.queue) ?? 0)
+    }
+  }
+
+  #change(apiKeyName: string, { queue, rate }: LimitedTokens, by: number): void {
+    const at = this.#clock.now()
+    const name = nameOf({ queue, apiKeyName })
+    this.#buckets.set(name, { tokens: Math.min(rate.max, tokensIn(this.#buckets.get(name), at, rate) + by), at })
+  }
 }
 
-function nameOf({ queue, apiKeyName }: NewTask): string {
+function nameOf({ queue, apiKeyName }: Pick<NewTask, 'queue' | 'apiKeyName'>): string {
   return `${queue} ${apiKeyName}`
 }

@@ -1,10 +1,12 @@
 // Stores tasks for the memory broker: checks whether a task may be stored, and resolves conflicts with earlier calls and tasks.
 import { BullpenError, type Enqueued, QueueFullError, type TaskId } from '@bullpen/contract'
 import { decodeLines, decodeNext, envelopeSchema } from '@bullpen/contract/internal'
-import type { Broker, NewTask, PayloadCodec } from '@bullpen/engine'
+import type { Broker, GiveBack, NewTask, PayloadCodec } from '@bullpen/engine'
 import {
   type Clock,
   type ForwardedTask,
+  type LimitedTokens,
+  limitedTokens,
   mapTasks,
   queueOfAll,
   refusedTogether,
@@ -35,7 +37,7 @@ export interface MemoryEnqueueingOptions {
   readonly onStored: (task: StoredTask) => void
 }
 
-export interface MemoryEnqueueing extends Pick<Broker, 'enqueue' | 'enqueueBulk' | 'enqueueAll'> {
+export interface MemoryEnqueueing extends Pick<Broker, 'enqueue' | 'enqueueBulk' | 'enqueueAll' | 'takeInQueues'> {
   /** Stores a task at once, even while the broker is unreachable. @throws BullpenError like `enqueue`. */
   storeNow(task: NewTask): Enqueued
   /** Stores a task from an outbox, unless a task with its id exists. */
@@ -155,6 +157,11 @@ export function createMemoryEnqueueing(options: MemoryEnqueueingOptions): Memory
     return prepare(task).store()
   }
 
+  const takeLimited = async (apiKeyName: string, limited: readonly LimitedTokens[]): Promise<GiveBack> => {
+    outage.check()
+    return buckets.takeInQueues(apiKeyName, limited)
+  }
+
   return {
     enqueue,
     enqueueBulk: (all) => Promise.allSettled(all.map(enqueue)),
@@ -173,11 +180,15 @@ export function createMemoryEnqueueing(options: MemoryEnqueueingOptions): Memory
         throw error instanceof QueueFullError ? refusedTogether(error, neededBy(all)) : error
       }
     },
+    takeInQueues(apiKeyName, wanted) {
+      const limited = limitedTokens(apiKeyName, wanted)
+      return limited.length === 0 ? undefined : takeLimited(apiKeyName, limited)
+    },
     admitMembers(all) {
       const pending = new Map<string, Pending>()
       const admitNext = (task: NewTask): void => {
         const before = pending.get(task.queue) ?? NOTHING_PENDING
-        const { taskBytes } = prepare({ ...task, id: '' as TaskId }, before)
+        const { taskBytes } = prepare({ ...task, id: '' as TaskId, hasToken: true }, before)
         pending.set(task.queue, { tasks: before.tasks + 1, bytes: before.bytes + taskBytes })
       }
       try {

@@ -12,9 +12,9 @@ import {
   type TaskStatus,
 } from '@bullpen/contract'
 import {
-  countNamed,
   decodeLines,
   type Envelope,
+  namedQueues,
   type StoredFollowUp,
   type StoredTemplate,
 } from '@bullpen/contract/internal'
@@ -249,7 +249,7 @@ export function recordOf(task: StoredTask): TaskRecord {
     ...(envelope.followUpOf !== undefined && { followUpOf: envelope.followUpOf as TaskId | GroupId }),
     ...(task.followUps.length > 0 && {
       followUps: task.followUps.map(({ on, template }) => ({ on, task: template.task, queue: template.queue })),
-      namedFollowUps: countNamed(task.followUps),
+      followUpQueues: namedQueues(task.followUps),
     }),
     ...(envelope.group !== undefined && { group: envelope.group as TaskGroup }),
     ...(task.compensations.length > 0 && {

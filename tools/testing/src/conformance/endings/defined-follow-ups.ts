@@ -30,7 +30,7 @@ export function definedFollowUps(open: OpenBackend): void {
     expect(await followed(dies)).toEqual([2, 200 + 10 * 13, 300 + 10 * 13].toSorted())
   })
 
-  it('the record of a task counts the follow-ups that its call has named, at any depth, and none of definitions', async () => {
+  it('the record of a task has the queues of the follow-ups that its call has named, at any depth, and none of definitions', async () => {
     const { enqueue, start, settled, find } = await openFollowed(open, {
       handle() {
         throw fatal()
@@ -40,11 +40,11 @@ export function definedFollowUps(open: OpenBackend): void {
       onSuccess: [followUp(after, { n: 1 }, { onEnd: [followUp(ruled, ONE_OF_EACH)] }), followUp(after, { n: 2 })],
     }
     const id = await enqueue(ruled, { ...ONE_OF_EACH, n: 13 }, call)
-    expect((await find(id)).namedFollowUps).toBe(3)
-    expect((await find(await enqueue(ruled, ONE_OF_EACH))).namedFollowUps).toBe(0)
-    expect((await find(await enqueue(long, {}))).namedFollowUps).toBeUndefined()
+    expect((await find(id)).followUpQueues).toEqual([AFTER, QUEUE, AFTER])
+    expect((await find(await enqueue(ruled, ONE_OF_EACH))).followUpQueues).toEqual([])
+    expect((await find(await enqueue(long, {}))).followUpQueues).toBeUndefined()
     await start()
-    expect(await settled(id)).toMatchObject({ status: 'dead', namedFollowUps: 3 })
+    expect(await settled(id)).toMatchObject({ status: 'dead', followUpQueues: [AFTER, QUEUE, AFTER] })
   })
 
   it('the follow-ups of a follow-up are stored with it', async () => {

@@ -1,5 +1,5 @@
 // What a queue with limits for each API key accepts and refuses.
-import { type ApiKeyLimits, type CallOptions, TaskError } from '@bullpen/contract'
+import { type ApiKeyLimits, type CallOptions, type QueueLimits, TaskError } from '@bullpen/contract'
 import type { NewTask } from '@bullpen/engine'
 import { idempotencyOf } from '@bullpen/engine/node'
 import { eventually } from '@bullpen/testkit'
@@ -129,6 +129,44 @@ export function apiKeyLimits(open: OpenBackend): void {
     expect(results.filter(({ status }) => status === 'fulfilled')).toHaveLength(3)
     const refused = results.flatMap((result) => (result.status === 'rejected' ? [result.reason.code] : []))
     expect(refused).toEqual(['enqueue_rate_exceeded', 'enqueue_rate_exceeded'])
+  })
+
+  it('tokens that are taken before tasks are added are those of the same rate, and may be given back', async () => {
+    const enqueueRate = { max: 4, perMs: HOUR }
+    const { broker, task, enqueueAs } = await openLimited(open, { enqueueRate })
+    const take = async (tokens: number) =>
+      broker.takeInQueues('shop', [{ queue: QUEUE, limits: { perApiKey: { enqueueRate } }, tokens }])
+    expect(await enqueueAs('shop')).toBe('created')
+    const giveBack = await take(3)
+    expect(await enqueueAs('shop')).toBe('enqueue_rate_exceeded')
+    const error = await take(2).catch((caught) => caught)
+    expect(error).toMatchObject({
+      code: 'enqueue_rate_exceeded',
+      reached: { queue: QUEUE, tokens: { needed: 2, available: 0 } },
+    })
+    // Two tokens are missing.
+    expect(error.reached.retryAfterMs).toBeGreaterThan(HOUR / 2 - 60_000)
+    expect(error.reached.retryAfterMs).toBeLessThanOrEqual(HOUR / 2)
+    // The token of this task is one of those that were taken.
+    expect(await broker.enqueue({ ...task('shop'), hasToken: true })).toMatchObject({ action: 'created' })
+    await giveBack?.(new Map([[QUEUE, 2]]))
+    expect([await enqueueAs('shop'), await enqueueAs('shop')]).toEqual(['created', 'created'])
+    expect(await enqueueAs('shop')).toBe('enqueue_rate_exceeded')
+    expect(await enqueueAs('other')).toBe('created')
+  })
+
+  it('no tokens are taken of a queue without a rate, and never more than a rate permits at once', async () => {
+    const enqueueRate = { max: 2, perMs: HOUR }
+    const { broker, enqueueAs } = await openLimited(open, { enqueueRate })
+    const take = async (limits: QueueLimits | undefined) =>
+      broker.takeInQueues('shop', [{ queue: QUEUE, limits, tokens: 3 }])
+    expect(await take(undefined)).toBeUndefined()
+    expect(await take({ maxTasks: 1, perApiKey: { maxUnfinishedTasks: 1 } })).toBeUndefined()
+    await expect(take({ perApiKey: { enqueueRate } })).rejects.toMatchObject({
+      code: 'payload_too_large',
+      message: expect.stringContaining('permits at most 2 at once'),
+    })
+    expect([await enqueueAs('shop'), await enqueueAs('shop')]).toEqual(['created', 'created'])
   })
 
   it('a child task takes no token', async () => {

@@ -48,7 +48,7 @@ export function groupRecords(open: OpenBackend): void {
     const first = await createGroup({ onError: 'cancel' })
     const second = await createGroup()
     const same = newGroup(first, { onError: 'cancel', totalTimeout: '168h' }, 'bob')
-    expect(await all.create(same)).toMatchObject({ by: 'ann', onError: 'cancel' })
+    expect(await all.create(same)).toMatchObject({ group: { by: 'ann', onError: 'cancel' }, isNew: false })
     for (const other of [
       {},
       { onError: 'cancel', keep: '2d' },

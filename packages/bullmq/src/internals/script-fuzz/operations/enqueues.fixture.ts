@@ -4,7 +4,8 @@ import type { NewTask } from '@bullpen/engine'
 import { planFollowUps } from '@bullpen/engine/internal'
 import { expect } from 'vitest'
 import { modelTask } from '../../index-model/model-task.fixture.ts'
-import { task } from '../../index-model/worker.fixture.ts'
+import { QUEUE, task } from '../../index-model/worker.fixture.ts'
+import { OTHER_QUEUE } from '../fuzz-world.fixture.ts'
 import type { FuzzOperations } from '../operation.fixture.ts'
 
 const HOUR = 3_600_000
@@ -91,4 +92,13 @@ export const ENQUEUES: FuzzOperations = {
     },
   ],
   'take tokens of an API key': [2, ({ broker }) => broker.rates.take('k0', 1)],
+  'take tokens of an API key in queues, and give some back': [
+    2,
+    async ({ broker }, pick) => {
+      const limits = { perApiKey: { enqueueRate: { max: 4, perMs: HOUR } } }
+      const wanted = [QUEUE, OTHER_QUEUE].map((queue) => ({ queue, limits, tokens: 1 + (pick % 4) }))
+      const giveBack = await broker.takeInQueues('k0', wanted)
+      await giveBack?.(new Map([[QUEUE, 1]]))
+    },
+  ],
 }
