@@ -98,7 +98,8 @@ describe('a handler that blocks the event loop', () => {
     const [first, second] = [await load({ args: ['500'] }), await load()]
     await first.run()
     const bystander = await enqueue(neighbour, 60_000)
-    const id = await enqueue(blocker, 4_000)
+    // On a busy machine, the second process takes seconds to start its pool, which must take the tasks over during the block.
+    const id = await enqueue(blocker, 15_000)
     await second.run()
     for (const each of [id, bystander]) {
       expect(await settled(each)).toMatchObject({
