@@ -19,6 +19,7 @@ export const SYSTEM_TESTS = [
   'packages/bullmq/src/internals/script-fuzz/long-fuzz.model.test.ts',
   'packages/bullmq/src/leader/dead-task-changer.test.ts',
   'packages/bullmq/src/{locks,redis}/hung-node.test.ts',
+  'packages/bullmq/src/locks/lock-renewer.test.ts',
   'packages/bullmq/src/orphans/busy-queue.test.ts',
   'packages/bullmq/src/store/replicated-adds{,-cluster}.test.ts',
   'packages/cli/src/{fleet-end-to-end,unwritable-output}.test.ts',
