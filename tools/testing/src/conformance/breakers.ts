@@ -31,6 +31,7 @@ import { testPool } from '@bullpen/testkit/internal'
 import { expect, it, onTestFinished } from 'vitest'
 import { z } from 'zod'
 import type { OpenBackend } from './backend.ts'
+import { untilStopped } from './setup.ts'
 
 const QUEUE = 'breakers'
 const queue = defineQueue({
@@ -67,10 +68,6 @@ interface Service {
   hangs: PromiseWithResolvers<void> | undefined
 }
 
-/** Rejects when the attempt is stopped. */
-const aborted = (signal: AbortSignal): Promise<never> =>
-  new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason), { once: true }))
-
 /** Returns how many times a breaker may have let tasks probe the service since a time in ms since 1970. Clocks differ slightly. */
 const periodsSince = (at: number): number => Math.floor((Date.now() - at + 10) / 1_000)
 
@@ -87,7 +84,7 @@ async function openService(open: OpenBackend) {
     started.push(id)
     if (name === other.name || name === otherSmall.name) return
     calls.push(Date.now())
-    await Promise.race([service.hangs?.promise, aborted(signal)])
+    await Promise.race([service.hangs?.promise, untilStopped({ signal })])
     if (service.isDown) throw new TaskError('smtp_421', 'the service is not available')
   }
   const handlers = toHandlers(

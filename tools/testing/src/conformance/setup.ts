@@ -16,6 +16,7 @@ import {
   type SourceFunction,
   type TaskContext,
   type TaskDefinition,
+  TaskError,
   type TaskEvent,
   type TaskId,
   type TaskRecord,
@@ -356,17 +357,25 @@ export function expectAbout(waitMs: number, meantMs: number): void {
   expect(waitMs).toBeLessThan(meantMs + STORED_WITHIN_MS)
 }
 
+/** A handler that dies with the input 13, and otherwise returns its input. */
+export const unlucky: Handle = ({ input }) => {
+  if (input.n === 13) throw new TaskError('unlucky', 'thirteen', { retryable: false })
+  return input
+}
+
+/** Rejects when the attempt is stopped. */
+export function untilStopped({ signal }: { readonly signal: AbortSignal }): Promise<never> {
+  return new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason), { once: true }))
+}
+
 /** Creates a handler that runs until the gate opens or its attempt is signalled. */
 export function gate() {
   const opened = Promise.withResolvers<void>()
   const entered: TaskId[] = []
-  const handle: Handle = async ({ id, signal, input }) => {
-    entered.push(id)
-    await Promise.race([
-      opened.promise,
-      new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason))),
-    ])
-    return input
+  const handle: Handle = async (context) => {
+    entered.push(context.id)
+    await Promise.race([opened.promise, untilStopped(context)])
+    return context.input
   }
   return { entered, handle, open: () => opened.resolve(), holds: (n: number) => eventually(() => entered.length === n) }
 }

@@ -4,7 +4,7 @@ import { MAX_LOSSES } from '@bullpen/engine/internal'
 import { eventually } from '@bullpen/testkit'
 import { expect, it } from 'vitest'
 import type { OpenBackend } from '../backend.ts'
-import { type Context, gate, long, NO_ENTRIES, openSetup, QUEUE, SIZE_LIMIT, short } from '../setup.ts'
+import { type Context, gate, long, NO_ENTRIES, openSetup, QUEUE, SIZE_LIMIT, short, untilStopped } from '../setup.ts'
 import { ANN } from './dead-tasks-setup.ts'
 
 /** Fails permanently unless `mayPass` returns true. */
@@ -132,10 +132,7 @@ export function deadTasks(open: OpenBackend): void {
   it('the total timeout of a retried task starts again', async () => {
     let isFixed = false
     const { broker, enqueue, start, reaches, settled } = await openSetup(open, {
-      handle: ({ input, signal }) => {
-        if (isFixed) return input
-        return new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)))
-      },
+      handle: (context) => (isFixed ? context.input : untilStopped(context)),
     })
     await start()
     const id = await enqueue(long, {}, { timeout: 'none', totalTimeout: '2s' })

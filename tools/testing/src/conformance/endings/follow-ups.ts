@@ -3,7 +3,7 @@ import { type FollowUp, followUp, TaskError, type TaskId, type TaskRecord } from
 import { eventually } from '@bullpen/testkit'
 import { expect, it } from 'vitest'
 import type { OpenBackend } from '../backend.ts'
-import { AFTER, after, long, NO_ENTRIES, openSetup, QUEUE, short } from '../setup.ts'
+import { AFTER, after, long, NO_ENTRIES, openSetup, QUEUE, short, unlucky, untilStopped } from '../setup.ts'
 
 const TRACE = { traceparent: '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01', tracestate: 'a=1' }
 
@@ -16,14 +16,7 @@ export const ONE_OF_EACH = {
 
 /** Opens a setup whose handler dies with the input 13, and otherwise returns its input. */
 export async function openFollowed(open: OpenBackend, options: Parameters<typeof openSetup>[1] = {}) {
-  const setup = await openSetup(open, {
-    locks: 'quick',
-    handle({ input }) {
-      if (input.n === 13) throw new TaskError('unlucky', 'thirteen', { retryable: false })
-      return input
-    },
-    ...options,
-  })
+  const setup = await openSetup(open, { locks: 'quick', handle: unlucky, ...options })
   const { broker } = setup
   const followUpsOf = async (id: TaskId): Promise<readonly TaskRecord[]> => {
     const pages = await Promise.all(
@@ -65,7 +58,7 @@ export function followUps(open: OpenBackend): void {
 
   it('a task that is cancelled before or while it runs is followed only by its tasks for any end', async () => {
     const { enqueue, start, settled, followed, broker } = await openFollowed(open, {
-      handle: ({ signal }) => new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason))),
+      handle: untilStopped,
     })
     const waits = await enqueue(long, {}, ONE_OF_EACH)
     expect(await broker.cancel(waits, { stoppable: true })).toBe('cancelled')

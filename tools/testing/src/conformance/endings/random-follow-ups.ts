@@ -8,7 +8,7 @@ import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import { amount } from '../../scale.ts'
 import type { OpenBackend } from '../backend.ts'
-import { AFTER, after, type Context, openSetup, QUEUE, ruled } from '../setup.ts'
+import { AFTER, after, type Context, openSetup, QUEUE, ruled, untilStopped } from '../setup.ts'
 import { fatal } from './compensation.ts'
 
 const OPTIONS = { success: 'onSuccess', failure: 'onFailure', end: 'onEnd' } as const
@@ -52,7 +52,7 @@ async function handlePlan({ status, attempts }: Plan, context: Context, onEntere
   if (status === 'dead') throw fatal()
   if (status === 'completed') return { n: 0 }
   onEntered()
-  return new Promise((_, reject) => context.signal.addEventListener('abort', () => reject(context.signal.reason)))
+  return untilStopped(context)
 }
 
 /** Returns the inputs of the follow-ups that the model releases. */

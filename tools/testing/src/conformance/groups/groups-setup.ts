@@ -1,11 +1,11 @@
 // Opens a broker on which tests create groups and add members.
 import { randomBytes } from 'node:crypto'
-import { type GroupId, type MemberEnd, TaskError } from '@bullpen/contract'
+import type { GroupId, MemberEnd } from '@bullpen/contract'
 import { createGroupId, ID_RANDOM_BYTES } from '@bullpen/contract/internal'
 import type { NewTask } from '@bullpen/engine'
 import { type Group, newGroup, planFollowUps } from '@bullpen/engine/internal'
 import type { OpenBackend } from '../backend.ts'
-import { long, openSetup } from '../setup.ts'
+import { long, openSetup, unlucky } from '../setup.ts'
 
 export const NO_ENDS: Readonly<Record<MemberEnd, number>> = {
   completed: 0,
@@ -17,14 +17,7 @@ export const NO_ENDS: Readonly<Record<MemberEnd, number>> = {
 
 /** Opens a setup whose handler dies with the input 13, and otherwise returns its input. */
 export async function openGroups(open: OpenBackend, options: Parameters<typeof openSetup>[1] = {}) {
-  const setup = await openSetup(open, {
-    locks: 'quick',
-    handle({ input }) {
-      if (input.n === 13) throw new TaskError('unlucky', 'thirteen', { retryable: false })
-      return input
-    },
-    ...options,
-  })
+  const setup = await openSetup(open, { locks: 'quick', handle: unlucky, ...options })
   const { groups } = setup.broker
   const create = async (settings: Parameters<typeof newGroup>[1] = {}): Promise<GroupId> => {
     const id = createGroupId(Date.now(), randomBytes(ID_RANDOM_BYTES))

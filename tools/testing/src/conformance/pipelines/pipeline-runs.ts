@@ -3,7 +3,7 @@ import { at, TaskError } from '@bullpen/contract'
 import { eventually } from '@bullpen/testkit'
 import { expect, it } from 'vitest'
 import type { OpenBackend } from '../backend.ts'
-import { AFTER, numbers, QUEUE } from '../setup.ts'
+import { AFTER, numbers, QUEUE, untilStopped } from '../setup.ts'
 import { idle, isHeldUp, openRuns, stage } from './runs-setup.ts'
 
 const upTo = (count: number): readonly number[] => Array.from({ length: count }, (_, n) => n)
@@ -182,7 +182,7 @@ export function pipelineRuns(open: OpenBackend): void {
 
   it('a run that is cancelled ends its waiting and running tasks, and starts nothing any more', async () => {
     const { startRun, start, ended, runs, broker } = await openRuns(open, {
-      handle: ({ signal }) => new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason))),
+      handle: untilStopped,
     })
     await start()
     const id = await startRun({ count: 1_000, stages: [stage(3), idle(2)] })

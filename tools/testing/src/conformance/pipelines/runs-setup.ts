@@ -1,10 +1,10 @@
 // Opens a broker on which tests run pipelines.
 import { randomBytes } from 'node:crypto'
-import { type RunId, TaskError } from '@bullpen/contract'
+import type { RunId } from '@bullpen/contract'
 import { createIncarnation, createRunId, ID_RANDOM_BYTES, readTaskId } from '@bullpen/contract/internal'
 import type { Run, RunSettings } from '@bullpen/engine/internal'
 import type { OpenBackend } from '../backend.ts'
-import { AFTER, gather, long, numbers, openSetup, plain, QUEUE } from '../setup.ts'
+import { AFTER, gather, long, numbers, openSetup, plain, QUEUE, unlucky } from '../setup.ts'
 
 export interface RunOptions extends Partial<Omit<RunSettings, 'incarnation' | 'source' | 'reduce'>> {
   readonly count: number
@@ -44,14 +44,7 @@ const newId = (): RunId => createRunId(Date.now(), randomBytes(ID_RANDOM_BYTES))
 
 /** Opens a setup whose stages die with the input 13, and otherwise return their input. */
 export async function openRuns(open: OpenBackend, options: Parameters<typeof openSetup>[1] = {}) {
-  const setup = await openSetup(open, {
-    locks: 'quick',
-    handle({ input }) {
-      if (input.n === 13) throw new TaskError('unlucky', 'thirteen', { retryable: false })
-      return input
-    },
-    ...options,
-  })
+  const setup = await openSetup(open, { locks: 'quick', handle: unlucky, ...options })
   const { runs } = setup.broker
   const start = async ({
     id = newId(),
