@@ -51,9 +51,8 @@ export type {
 export { aboutStored, endOf, enqueuedEvent, verdictEvent } from './events/event-bodies.ts'
 export { createEventFeeds, type EventFeeds } from './events/event-feeds.ts'
 export { compareEventIds } from './events/event-ids.ts'
-export { openQueueStream, type QueueItem } from './events/event-streams.ts'
+export { openQueueStream, type QueueItem, queuesWithEvents } from './events/event-streams.ts'
 export { type GroupItem, openGroupStream } from './events/group-stream.ts'
-export { queuesWithEvents } from './events/queues-with-events.ts'
 export { openTaskStream, type TaskItem } from './events/task-stream.ts'
 export { FORGOTTEN_AFTER_MS, HEARTBEAT_INTERVAL_MS, isAlive, outcomeOf, SILENT_AFTER_MS } from './fleet/fleet.ts'
 export { followUpQueues, planFollowUps } from './follow-ups/plan.ts'
@@ -82,8 +81,7 @@ export {
   visitGroup,
 } from './groups/group-state.ts'
 export { groupResults, groupView } from './groups/group-view.ts'
-export { groupRuleId, memberId } from './groups/member-id.ts'
-export { memberDigest, memberTask, memberTemplate } from './groups/member-task.ts'
+export { groupRuleId, memberDigest, memberId, memberTask, memberTemplate } from './groups/member-task.ts'
 export { membersPage } from './groups/members-page.ts'
 export { ATTEMPT_TRANSITIONS } from './machines/attempt-machine.ts'
 export { POOL_TRANSITIONS } from './machines/pool-machine.ts'
@@ -119,80 +117,25 @@ export { type DrainLimits, drainLimits } from './pool/drain.ts'
 export { createOnlineGroup, type OnlineGroup } from './pool/online-group.ts'
 export { createPool } from './pool/pool.ts'
 export type { OnlineReport, Pool, PoolOptions } from './pool/pool-types.ts'
-export type { AttemptResult, CancelCause, Outcome, ServiceCall, Verdict } from './ports/attempt-result.ts'
-export type { BreakerStatus, Breakers, SetBreaker } from './ports/broker/breakers.ts'
-export type { CancelFilter, CancelOptions, CancelProgress, CancelRule } from './ports/broker/cancelling.ts'
-export type {
-  KeyLimit,
-  KeyListQuery,
-  KeyPage,
-  KeyQuery,
-  KeyState,
-  LimitInForce,
-} from './ports/broker/concurrency-keys.ts'
-export type {
-  DeadFilter,
-  DeadMatches,
-  DeadProgress,
-  DeadQuery,
-  DeadRequest,
-  DeadTaskAnswer,
-  FingerprintCount,
-  InputEdit,
-  RetryOptions,
-} from './ports/broker/dead-tasks.ts'
-export type { AddedMembers, Group, GroupMember, Groups, NewGroup } from './ports/broker/groups.ts'
-export type { Orphans } from './ports/broker/orphans.ts'
-export type { QueueHead, UnattachedWorkers } from './ports/broker/queue-head.ts'
-export type { Retention } from './ports/broker/retention.ts'
-export type {
-  Emission,
-  NewRun,
-  Run,
-  RunAccess,
-  RunError,
-  RunRef,
-  RunSettings,
-  Runs,
-  SourcePosition,
-} from './ports/broker/runs.ts'
-export type {
-  ScheduleState,
-  ScheduleStore,
-  Schedules,
-  ScheduleWrite,
-  StoredSchedule,
-  WriteResult,
-} from './ports/broker/schedules.ts'
-export type { Clock, Random } from './ports/clock.ts'
-export type {
-  Candidates,
-  Consumer,
-  ConsumerHost,
-  FetchedTask,
-  LocalCancel,
-  RunTask,
-  TaskDeath,
-  TaskQuarantine,
-} from './ports/consumer.ts'
-export type { DefinedEnqueueRate, EnqueueRates } from './ports/enqueue-rates.ts'
-export { type AttemptEvents, type EventStream, STREAM_START, type StoredEvent } from './ports/events.ts'
-export type {
-  Command,
-  CommandRecord,
-  CommandResponse,
-  Fleet,
-  HeartbeatReply,
-  LimiterStatus,
-  LogLevelOverride,
-  QueueSettings,
-  RecentStalls,
-  RegisteredWorker,
-  WorkerStatus,
-} from './ports/fleet.ts'
-export type { IsolateCalls, IsolatedRun, IsolatedTask, Isolator } from './ports/isolator.ts'
-export type { LimitSettings } from './ports/limit-settings.ts'
-export type { RegisteredKind, Registration, StoredSteps } from './ports/steps.ts'
+export type * from './ports/attempt-result.ts'
+export type * from './ports/broker/breakers.ts'
+export type * from './ports/broker/cancelling.ts'
+export type * from './ports/broker/concurrency-keys.ts'
+export type * from './ports/broker/dead-tasks.ts'
+export type * from './ports/broker/groups.ts'
+export { REPEATS_WITHIN_MS } from './ports/broker/new-task.ts'
+export type * from './ports/broker/orphans.ts'
+export type * from './ports/broker/queue-head.ts'
+export type * from './ports/broker/retention.ts'
+export type * from './ports/broker/runs.ts'
+export type * from './ports/broker/schedules.ts'
+export type * from './ports/clock.ts'
+export type * from './ports/consumer.ts'
+export type * from './ports/enqueue-rates.ts'
+export * from './ports/events.ts'
+export type * from './ports/fleet.ts'
+export type * from './ports/isolator.ts'
+export type * from './ports/steps.ts'
 export type { Survival } from './quarantine/decision.ts'
 export { createQuarantine, type Quarantine, type QuarantineProcessPool } from './quarantine/quarantine.ts'
 export { redactedInput } from './redaction/redacted-input.ts'
@@ -218,6 +161,7 @@ export {
 export { outcomeNow, stoppable } from './task/cancel-outcome.ts'
 export { checkInput, checkProduced } from './task/check-call.ts'
 export { editedEnvelope, envelopeText, retriedEnvelope } from './task/envelope.ts'
+export { invalidRequest } from './task/invalid-request.ts'
 export { capacitiesOf, definitionLimiter, limiterOf, needsOf, parseLimiter, permitsLimiter } from './task/needs.ts'
 export { newTask } from './task/new-task.ts'
 export { inputJson } from './task/payload/input-json.ts'
@@ -230,7 +174,6 @@ export {
   encodeValue,
   textOfResult,
 } from './task/payload/value-text.ts'
-export { REPEATS_WITHIN_MS } from './task/repeated-enqueue.ts'
 export { keyReused, taskNotFound } from './task/task-errors.ts'
 export {
   endWithoutStart,
@@ -272,5 +215,4 @@ export {
 export { RetryBudgets } from './verdict/retry-budgets.ts'
 export { readable } from './verdict/thrown.ts'
 export { countsAsAttempt } from './verdict/verdict.ts'
-export { explained } from './waits/explained.ts'
-export { isRunning, livePools, type WaitFacts, type WaitPool, whyWaiting } from './waits/wait-reason.ts'
+export { explained, isRunning, livePools, type WaitFacts, type WaitPool, whyWaiting } from './waits/wait-reason.ts'

@@ -7,7 +7,7 @@ import {
   milliseconds,
 } from '@bullpen/contract'
 import { type cancelManyQuerySchema, optionalTime, timeText } from '@bullpen/contract/internal'
-import type { CancelFilter, CancelProgress } from '@bullpen/engine/internal'
+import { type CancelFilter, type CancelProgress, invalidRequest } from '@bullpen/engine/internal'
 import { requesterOf } from '../auth/requester.ts'
 import type { ApiContext } from '../http/context.ts'
 import { knownQueues } from '../http/known-names.ts'
@@ -68,6 +68,5 @@ function filterView({ queue, task, tag, before }: CancelFilter): Omit<CancelPrev
 /** Rejects a filter that cannot match any task, because the caller must have made a mistake. */
 function checkQueueOf(task: string, itsQueue: string, queue: string): void {
   if (itsQueue === queue) return
-  const message = `${task} runs in queue '${itsQueue}', not in '${queue}'`
-  throw new BullpenError('invalid_request', `/task: ${message}`, { errors: [{ pointer: '/task', message }] })
+  throw invalidRequest('/task', `${task} runs in queue '${itsQueue}', not in '${queue}'`)
 }

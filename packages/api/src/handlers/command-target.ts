@@ -1,7 +1,7 @@
 // Refuses commands that would have no effect, because the definitions do not have what they limit or set.
-import { BullpenError, type Catalogue } from '@bullpen/contract'
+import type { BullpenError, Catalogue } from '@bullpen/contract'
 import type { CommandSpec } from '@bullpen/contract/internal'
-import type { Command, LimiterStatus, QueueSettings } from '@bullpen/engine/internal'
+import { type Command, invalidRequest, type LimiterStatus, type QueueSettings } from '@bullpen/engine/internal'
 import type { ApiContext } from '../http/context.ts'
 import { knownQueues } from '../http/known-names.ts'
 
@@ -41,14 +41,14 @@ export async function assertHasTarget(
 /** The error does not repeat the name, which may be a part of a key. */
 function assertKnown(apiKeyName: string | undefined, known: readonly string[]): void {
   if (apiKeyName === undefined || known.includes(apiKeyName)) return
-  throw refusalOf('apiKeyName', `no API key has this name; expected one of ${known.join(', ')}`)
+  throw invalidRequest('/apiKeyName', `no API key has this name; expected one of ${known.join(', ')}`)
 }
 
 function assertHasBreaker({ queue, service }: Extract<CommandSpec, { action: 'breaker' }>, catalogue: Catalogue): void {
   const services = Object.keys(catalogue.queue(queue).breakers ?? {})
   if (services.includes(service)) return
   const expected = services.length === 0 ? 'its definition has no breakers' : `expected one of ${services.join(', ')}`
-  throw refusalOf('service', `queue '${queue}' has no circuit breaker '${service}'; ${expected}`)
+  throw invalidRequest('/service', `queue '${queue}' has no circuit breaker '${service}'; ${expected}`)
 }
 
 /** The limits of concurrency keys apply only where the keys have lanes. */
@@ -60,7 +60,7 @@ function missingTurns(spec: LimitSpec, queue: string, catalogue: Catalogue): rea
   const message = `queue '${queue}' has no fairness, so its concurrency keys cannot be limited`
   return [
     {
-      refusal: refusalOf('queue', `${message}; define the queue with fairness: true`),
+      refusal: invalidRequest('/queue', `${message}; define the queue with fairness: true`),
       isRemoved: ({ perConcurrencyKey }) =>
         perConcurrencyKey !== undefined && limits.every((limit) => limit === 'none'),
     },
@@ -77,7 +77,7 @@ function missingConcurrency(
   const limited = definitions.filter((each) => each.queue === queue && each.concurrency !== undefined)
   const names: readonly string[] = limited.map(({ name }) => name)
   if (names.includes(task)) return []
-  const refusal = refusalOf('task', whyUnlimited(task, queue, definitions, names))
+  const refusal = invalidRequest('/task', whyUnlimited(task, queue, definitions, names))
   return [missingLimiter({ kind: 'definition', name: task }, concurrency, refusal)]
 }
 
@@ -105,7 +105,7 @@ function missingPermits({ permits = {} }: LimitSpec, queue: string, catalogue: C
     defined.length === 0 ? 'its definition has no limits.permits' : `expected one of ${defined.join(', ')}`
   return Object.entries(permits).flatMap(([name, count]) => {
     if (defined.includes(name)) return []
-    const refusal = refusalOf('permits', `queue '${queue}' has no permits named '${name}'; ${expected}`)
+    const refusal = invalidRequest('/permits', `queue '${queue}' has no permits named '${name}'; ${expected}`)
     return [missingLimiter({ kind: 'permits', name }, count, refusal)]
   })
 }
@@ -120,9 +120,4 @@ function missingLimiter(
     isRemoved: ({ limiters = [] }) =>
       capacity === 'none' && limiters.some((limiter) => limiter.kind === kind && limiter.name === name),
   }
-}
-
-function refusalOf(field: string, message: string): BullpenError {
-  const pointer = `/${field}`
-  return new BullpenError('invalid_request', `${pointer}: ${message}`, { errors: [{ pointer, message }] })
 }

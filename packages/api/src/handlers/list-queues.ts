@@ -56,11 +56,11 @@ export function listQueues({ catalogue, broker, fleet, platform }: ApiContext) {
     ])
     const { maxTasks, maxBytes, maxAgeMs } = catalogue.queue(queue).limits ?? {}
     return {
-      ...(maxTasks !== undefined && { maxTasks }),
-      ...(maxBytes !== undefined && { maxBytes }),
-      ...(maxAgeMs !== undefined && { maxAgeMs }),
-      // A limit that a command has set replaces the definition's.
       ...queueView(queue, settings, live),
+      // A limit that a command has set replaces the definition's.
+      maxTasks: settings.maxTasks ?? maxTasks,
+      maxBytes: settings.maxBytes ?? maxBytes,
+      maxAgeMs: settings.maxAgeMs ?? maxAgeMs,
       ...slosView(catalogue, queue),
       tasks,
       deadByFingerprint: kinds.map(fingerprintView),

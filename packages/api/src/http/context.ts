@@ -1,40 +1,18 @@
 // Defines the dependencies that every handler receives, such as the catalogue, the broker and the fleet.
+import type { BullmqBroker } from '@bullpen/bullmq'
 import type { Catalogue, Log } from '@bullpen/contract'
 import type { Broker, EventSink } from '@bullpen/engine'
-import type {
-  BlockedCallers,
-  EnqueueRates,
-  EventFeeds,
-  Fleet,
-  LeadershipFacts,
-  LostTasksFacts,
-  QueueHead,
-  ServerFacts,
-  UnreachableNode,
-} from '@bullpen/engine/internal'
+import type { BlockedCallers, EnqueueRates, EventFeeds, Fleet } from '@bullpen/engine/internal'
 import type { EventStreams } from './event-stream.ts'
 
 /** What this process knows of Redis and of its own settings, for a diagnosis. */
-export interface Platform {
+export interface Platform
+  extends Pick<BullmqBroker, 'servers' | 'leadership' | 'unreachableNodes' | 'head' | 'lostTasks' | 'recentEnds'> {
   readonly isDevelopment: boolean
   /** The percentage of Redis's memory at which the API stops accepting tasks. */
   readonly memoryWatermark: number
   /** How far the clock of this machine is ahead of Redis's, in ms. Undefined if it could not be measured. */
   clockSkewMs(): number | undefined
-  servers(): Promise<readonly ServerFacts[]>
-  leadership(): Promise<LeadershipFacts>
-  /** The nodes of a Redis Cluster that do not respond. */
-  unreachableNodes(): Promise<readonly UnreachableNode[]>
-  /** The oldest waiting task of a queue, and how many of its tasks are blocked. */
-  head(queue: string): Promise<QueueHead>
-  /** The acknowledged tasks of a queue that Redis has lost within the last day. */
-  lostTasks(queue: string): Promise<LostTasksFacts | undefined>
-  /** Counts the tasks of a queue that have ended after `since`, and how many of the dead ones have each fingerprint. */
-  recentEnds(
-    queue: string,
-    since: number,
-    fingerprints: readonly string[],
-  ): Promise<{ readonly dead: number; readonly completed: number; readonly ofFingerprints: readonly number[] }>
 }
 
 export interface ApiContext {

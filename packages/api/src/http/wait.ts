@@ -4,7 +4,6 @@ import { MAX_WAIT_S } from '@bullpen/contract/internal'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { abortOnFirst } from './abort-on-first.ts'
 import type { ApiContext } from './context.ts'
-import { preferredWait } from './prefer.ts'
 import type { Call } from './routes/route.ts'
 
 export interface WaitQuery {
@@ -47,4 +46,19 @@ export function waitForEnd(
   seconds: number,
 ): Promise<TaskRecord | undefined> {
   return abortOnFirst(seconds * 1_000, closing, reply.raw, (signal) => broker.waitUntilFinished(id, signal))
+}
+
+/**
+ * Reads the Prefer header (RFC 7240). Returns the seconds of the first `wait=N`, or undefined if there is none. Unreadable preferences are ignored, as the RFC
+ * requires.
+ */
+function preferredWait(header: string | readonly string[] | undefined): number | undefined {
+  if (header === undefined) return undefined
+  const text = typeof header === 'string' ? header : header.join(',')
+  // Quoted strings may contain separators, so these are replaced with spaces before the header is split.
+  for (const preference of text.replace(/"[^"]*"/g, (quoted) => quoted.replaceAll(/[,;]/g, ' ')).split(',')) {
+    const seconds = /^\s*wait\s*=\s*"?(\d{1,9})"?\s*(;|$)/i.exec(preference)?.[1]
+    if (seconds !== undefined) return Number(seconds)
+  }
+  return undefined
 }

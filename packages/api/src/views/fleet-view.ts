@@ -39,19 +39,8 @@ export function workerView(worker: RegisteredWorker, now: number, queue?: string
   }
 }
 
-export function poolView(pool: PoolStatus): Omit<PoolView, 'worker'> {
-  const { queue, state, paused, concurrency, busy, stuckHandlers, notReady, drainSettings } = pool
-  return {
-    queue,
-    state,
-    label: POOL_STATE_LABELS[state],
-    paused,
-    concurrency,
-    busy,
-    stuckHandlers,
-    ...(notReady === undefined ? {} : { notReady }),
-    ...(drainSettings === undefined ? {} : { drainSettings }),
-  }
+export function poolView({ slots: _slots, ...pool }: PoolStatus): Omit<PoolView, 'worker'> {
+  return { ...pool, label: POOL_STATE_LABELS[pool.state] }
 }
 
 /** Converts a slot. The kind of its task comes from the catalogue, because the registry does not contain it. */
@@ -91,48 +80,22 @@ function definitionFields(
   return kind === 'short' ? { kind } : { kind, onInterrupt }
 }
 
+/** JSON leaves undefined fields out. */
 export function queueView(queue: string, settings: QueueSettings, live: readonly WorkerStatus[]): QueueView {
-  const {
-    paused,
-    outboxFull,
-    drain,
-    concurrency,
-    rate,
-    perConcurrencyKey,
-    limiters,
-    breakers,
-    maxTasks,
-    maxBytes,
-    maxAgeMs,
-  } = settings
+  const { outboxFull, drain, perConcurrencyKey, limiters, breakers, ...others } = settings
   const pools = live.flatMap((worker) => worker.pools).filter((pool) => pool.queue === queue && !hasEnded(pool.state))
   return {
+    ...others,
     queue,
     admission: drain === undefined ? 'open' : 'closed',
-    paused,
     ...(outboxFull && { outboxFull }),
-    ...(drain === undefined
-      ? {}
-      : { drain: { mode: drain.mode, since: timeText(drain.since), command: drain.command } }),
-    ...(concurrency === undefined ? {} : { concurrency }),
-    ...(rate === undefined ? {} : { rate: { max: rate.max, perMs: rate.perMs } }),
-    ...(perConcurrencyKey === undefined ? {} : { perConcurrencyKey: keyLimitsView(perConcurrencyKey) }),
-    ...(limiters === undefined ? {} : { limiters: limiters.map((limiter) => ({ ...limiter })) }),
-    ...(breakers === undefined ? {} : { breakers: breakers.map(breakerView) }),
-    ...(maxTasks === undefined ? {} : { maxTasks }),
-    ...(maxBytes === undefined ? {} : { maxBytes }),
-    ...(maxAgeMs === undefined ? {} : { maxAgeMs }),
+    drain: drain && { mode: drain.mode, since: timeText(drain.since), command: drain.command },
+    perConcurrencyKey,
+    limiters: limiters && [...limiters],
+    breakers: breakers?.map(breakerView),
     pools: pools.length,
     slots: sum(pools.map((pool) => pool.concurrency)),
     busy: sum(pools.map(({ busy }) => busy)),
-  }
-}
-
-function keyLimitsView({ concurrency, rate, ofSingleKeys }: NonNullable<QueueSettings['perConcurrencyKey']>) {
-  return {
-    ...(concurrency === undefined ? {} : { concurrency }),
-    ...(rate === undefined ? {} : { rate: { ...rate } }),
-    ofSingleKeys,
   }
 }
 

@@ -4,7 +4,8 @@ import { isStored } from '@bullpen/contract/internal'
 import type { NewTask } from '../ports/broker/new-task.ts'
 import type { Clock } from '../ports/clock.ts'
 import type { EventSink } from '../ports/event-sink.ts'
-import { childTask, type Sha256 } from '../task/child-task.ts'
+import { childTask } from '../task/child-task.ts'
+import type { Sha256 } from '../task/digest.ts'
 import { type Definitions, definitionFor, type RunningAttempt } from './running-attempt.ts'
 
 export interface ChildTasksHost {

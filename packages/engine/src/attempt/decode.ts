@@ -6,7 +6,6 @@ import {
   TaskError,
   type TaskGroup,
   type TaskId,
-  type TraceContext,
 } from '@bullpen/contract'
 import { ENVELOPE_VERSION, type Envelope, envelopeSchema } from '@bullpen/contract/internal'
 import type { z } from 'zod'
@@ -18,24 +17,16 @@ import type { Registry, Runnable } from './registry.ts'
 import { type CallTimeouts, type Timeouts, totalTimeoutAt } from './timeouts.ts'
 
 /** A task whose stored envelope has been decoded and checked. */
-export interface DecodedTask {
+export interface DecodedTask extends Pick<Envelope, 'correlationId' | 'traceContext' | 'depth' | 'run' | 'apiKeyName'> {
   readonly definition: TaskDefinition
   /** The input as parsed by the definition's schema. */
   readonly input: unknown
   /** The input as the caller sent it. */
   readonly rawInput: unknown
   readonly meta: Readonly<Record<string, string>>
-  readonly correlationId: string | undefined
-  readonly traceContext: TraceContext | undefined
   readonly group: TaskGroup | undefined
   /** The task or group because of whose end this task was enqueued. */
   readonly followUpOf: TaskId | GroupId | undefined
-  /** How many tasks in a row the follow-ups of definitions have enqueued, up to this one. */
-  readonly depth: number | undefined
-  /** The pipeline run to which the task belongs. */
-  readonly run: Envelope['run']
-  /** The name of the API key for which the task is counted. */
-  readonly apiKeyName: string | undefined
   readonly timeouts: Timeouts
   /** The definition's policy, with the caller's own backoff if there is one. */
   readonly retry: RetryPolicy

@@ -22,21 +22,23 @@ export function isolatedHandle({ task, module }: Handler, isolator: Isolator) {
     const { id, fencingToken, meta, correlationId, traceContext, group, followUpOf } = attempt
     const { heartbeat, log, progress } = attempt
     const isolated = {
-      isolation,
-      module,
+      ...{
+        isolation,
+        module,
+        id,
+        fencingToken,
+        meta,
+        correlationId,
+        traceContext,
+        group,
+        followUpOf,
+        memoryLimitBytes,
+      },
       task: task.name,
-      id,
-      fencingToken,
       attempt: attempt.attempt,
       input: attempt.decoded.rawInput,
-      meta,
       enqueuedAt: attempt.enqueuedAt.getTime(),
       startedAt: attempt.startedAt.getTime(),
-      correlationId,
-      traceContext,
-      group,
-      followUpOf,
-      memoryLimitBytes,
     }
     const run = isolator.run(isolated, {
       heartbeat,

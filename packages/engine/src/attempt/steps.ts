@@ -2,7 +2,7 @@
 import { BullpenError, type TaskContext, type TaskId } from '@bullpen/contract'
 import { keyProblem } from '@bullpen/contract/isolate'
 import type { StepStore } from '../ports/steps.ts'
-import type { Sha256 } from '../task/child-task.ts'
+import { digestOf, hex, type Sha256 } from '../task/digest.ts'
 import { jsonText } from '../task/payload/json-text.ts'
 import { messageOf } from '../verdict/thrown.ts'
 
@@ -15,9 +15,7 @@ const KEY_BYTES = 16
 
 /** Returns a step's idempotency key: 32 hexadecimal digits that are the same for a given task and step on every machine. */
 export function stepKey(id: TaskId, step: string, sha256: Sha256): string {
-  // Each part is prefixed with its length, so that different parts never produce the same string.
-  const text = ['step', id, step].map((part) => `${part.length}:${part}`).join('')
-  return Array.from(sha256(text).subarray(0, KEY_BYTES), (byte) => byte.toString(16).padStart(2, '0')).join('')
+  return hex(digestOf(['step', id, step], sha256).subarray(0, KEY_BYTES))
 }
 
 export class Steps {

@@ -5,7 +5,7 @@
 // position of a statement. In the message, quoted texts and paths are masked, too, because they usually come from the caller. Frames keep
 // their paths, which tell two places in the code apart. Everything here depends only on the arguments.
 import type { AttemptEndState, AttemptRecord } from '@bullpen/contract'
-import type { Sha256 } from '../task/child-task.ts'
+import { hex, type Sha256 } from '../task/digest.ts'
 
 /** The kind of an error. */
 export interface ErrorKind {
@@ -105,8 +105,5 @@ export function errorKind(
   const name = code ?? reason ?? state.toLowerCase()
   const masked = cut(maskMessage(message))
   const digest = sha256(JSON.stringify([state, name, masked, ...topFrames(stackOf(error))]))
-  const fingerprint = Array.from(digest, (byte) => byte.toString(16).padStart(2, '0'))
-    .join('')
-    .slice(0, HEX_DIGITS)
-  return { fingerprint, state, code: name, message: masked }
+  return { fingerprint: hex(digest).slice(0, HEX_DIGITS), state, code: name, message: masked }
 }

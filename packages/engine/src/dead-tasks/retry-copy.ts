@@ -4,10 +4,9 @@ import { createTaskId, ID_RANDOM_BYTES } from '@bullpen/contract/internal'
 import { servicesOf } from '../breaker/service-calls.ts'
 import type { InputEdit } from '../ports/broker/dead-tasks.ts'
 import type { NewTask } from '../ports/broker/new-task.ts'
-import type { Sha256 } from '../task/child-task.ts'
-import { needsOf } from '../task/needs.ts'
+import type { Sha256 } from '../task/digest.ts'
+import { needsOf, turnOf } from '../task/needs.ts'
 import { newTask } from '../task/new-task.ts'
-import { turnOf } from '../task/turn.ts'
 
 /** Returns the copy's id. A repeated request gets the same id, so it does not enqueue a second copy. */
 export function retryCopyId({ id, enqueuedAt }: TaskRecord, queue: string, request: string, sha256: Sha256): TaskId {

@@ -1,6 +1,6 @@
 // Makes a short text from the definitions of a queue, by which processes notice that their catalogues differ.
 import type { Catalogue, QueueDefinition, TaskDefinition } from '@bullpen/contract'
-import type { Sha256 } from '../task/child-task.ts'
+import { hex, type Sha256 } from '../task/digest.ts'
 
 /** In bytes. */
 const LENGTH = 6
@@ -25,8 +25,7 @@ export function catalogueDigests(
       ...limiterLines(settings),
       ...tasks.flatMap(needLines).sort(),
     ]
-    const digest = sha256(lines.join('\n')).subarray(0, LENGTH)
-    return Array.from(digest, (byte) => byte.toString(16).padStart(2, '0')).join('')
+    return hex(sha256(lines.join('\n')).subarray(0, LENGTH))
   }
   return Object.fromEntries(queues.map((queue) => [queue, digestOf(queue)]))
 }

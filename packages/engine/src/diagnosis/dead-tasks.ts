@@ -15,13 +15,10 @@ export const deadTasks = ofEach(({ queue, recentEnds }) => {
   if (!isGrowth(recentEnds)) return []
   const [first] = mostFrequent(kinds)
   const shown = first === undefined ? '' : ` --fingerprint ${first.fingerprint}`
-  return [
-    {
-      severity: 'warning',
-      problem: `${dead} tasks of ${queue} have died within the last ${formatDuration(RECENT_ENDS_MS)}, and ${completed} have completed${kindsText(kinds)}`,
-      advice: `'bullpen dead list --queue ${queue}${shown}' shows them; fix the cause before you retry them`,
-    },
-  ]
+  return {
+    problem: `${dead} tasks of ${queue} have died within the last ${formatDuration(RECENT_ENDS_MS)}, and ${completed} have completed${kindsText(kinds)}`,
+    advice: `'bullpen dead list --queue ${queue}${shown}' shows them; fix the cause before you retry them`,
+  }
 })
 
 function isGrowth({ dead, completed }: QueueFacts['recentEnds']): boolean {

@@ -12,9 +12,10 @@ export function diagnose(facts: DiagnosisFacts): Diagnosis {
   const skipped: DiagnosisCheck[] = []
   for (const check of DIAGNOSIS_CHECKS) {
     const found = CHECKS[check].examine(facts)
+    const all = [found ?? []].flat()
     if (found === undefined) skipped.push(check)
-    else if (found.length === 0) passed.push(check)
-    else findings.push(...found.map((each) => findingOf(check, each)))
+    else if (all.length === 0) passed.push(check)
+    else findings.push(...all.map((each) => findingOf(check, each)))
   }
   const ofSeverity = (severity: Finding['severity']): readonly Finding[] =>
     findings.filter((finding) => finding.severity === severity)
@@ -42,5 +43,11 @@ function findingOf(check: DiagnosisCheck, { advice: ownAdvice, runbook: ownRunbo
   const { reason, advice: generalAdvice, runbook: generalRunbook }: Check = CHECKS[check]
   const runbook = ownRunbook ?? generalRunbook
   const advice = ownAdvice ?? generalAdvice
-  return { check, reason, ...found, advice: runbook === undefined ? advice : `${advice}; see the runbook "${runbook}"` }
+  return {
+    check,
+    severity: 'warning',
+    reason,
+    ...found,
+    advice: runbook === undefined ? advice : `${advice}; see the runbook "${runbook}"`,
+  }
 }

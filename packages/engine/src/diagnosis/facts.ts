@@ -172,7 +172,9 @@ export interface DiagnosisFacts {
 }
 
 /** What one check has found. The rest of a {@link Finding} is in the table of checks. */
-export interface Found extends Omit<Finding, 'check' | 'reason' | 'advice'> {
+export interface Found extends Omit<Finding, 'check' | 'severity' | 'reason' | 'advice'> {
+  /** Defaults to `warning`. */
+  readonly severity?: Finding['severity']
   /** Replaces the advice of the check. */
   readonly advice?: string
   /** Replaces the runbook page of the check. */
@@ -180,4 +182,4 @@ export interface Found extends Omit<Finding, 'check' | 'reason' | 'advice'> {
 }
 
 /** Returns what is wrong, or undefined if the facts that it needs are missing. */
-export type Examine = (facts: DiagnosisFacts) => readonly Found[] | undefined
+export type Examine = (facts: DiagnosisFacts) => Found | readonly Found[] | undefined

@@ -2,8 +2,7 @@
 import { formatDuration } from '@bullpen/contract'
 import { isAlive } from '../fleet/fleet.ts'
 import type { RegisteredWorker } from '../ports/fleet.ts'
-import type { DiagnosisFacts, Examine, Found } from './facts.ts'
-import { recentPoison } from './recent-poison.ts'
+import type { DiagnosisFacts, Examine, Found, PoisonFacts, QueueFacts } from './facts.ts'
 
 /** The difference of two clocks above which times in logs and in the CLI are misleading, in ms. */
 const FAR_MS = 500
@@ -19,11 +18,11 @@ export const clocks: Examine = (facts) => {
   const { clockSkewMs } = facts.api
   const hosts = new Map(liveWorkers(facts).map(({ host, skewMs }) => [`of ${host}`, skewMs]))
   if (clockSkewMs !== undefined) hosts.set('of the API', clockSkewMs)
-  return [...hosts].flatMap(([whose, skewMs]): readonly Found[] => {
+  return [...hosts].flatMap(([whose, skewMs]): Found | readonly Found[] => {
     if (Math.abs(skewMs) < FAR_MS) return []
     const seconds = (Math.abs(skewMs) / 1_000).toFixed(1)
     const direction = skewMs > 0 ? 'ahead of' : 'behind'
-    return [{ severity: 'warning', problem: `the clock ${whose} is ${seconds} s ${direction} the clock of Redis` }]
+    return { problem: `the clock ${whose} is ${seconds} s ${direction} the clock of Redis` }
   })
 }
 
@@ -33,7 +32,6 @@ export const configuration: Examine = (facts) => {
   const hosts = new Set(workers.map(({ host }) => host))
   if (facts.api.isDevelopment && hosts.size > 1) {
     found.push({
-      severity: 'warning',
       problem: `the API runs in development mode, although workers run on ${hosts.size} machines`,
       advice: 'set BULLPEN_ENV=production and BULLPEN_API_KEYS for the API',
     })
@@ -42,7 +40,6 @@ export const configuration: Examine = (facts) => {
     const times = countsOf(members, (worker) => drainText(worker, queue))
     if (times.size === 1) continue
     found.push({
-      severity: 'warning',
       queue,
       problem: `the workers of ${queue} have different drain timeouts and grace periods: ${listed(times)}`,
       advice: 'give the workers of a queue the same drain mode, drain timeout and grace period',
@@ -55,16 +52,13 @@ export const configuration: Examine = (facts) => {
 const MANY_CHANGES = 5
 
 export const leader: Examine = ({ leadership: { isLed, changes, overMs } }) => {
-  if (!isLed) return [{ severity: 'error', problem: 'no process leads the namespace' }]
+  if (!isLed) return { severity: 'error', problem: 'no process leads the namespace' }
   if (changes < MANY_CHANGES) return []
   const minutes = Math.max(1, Math.round(overMs / 60_000))
-  return [
-    {
-      severity: 'warning',
-      problem: `the leader has changed ${changes} times within ${minutes} min`,
-      advice: 'if there was no deploy, look for processes that restart, or that lose their connection to Redis',
-    },
-  ]
+  return {
+    problem: `the leader has changed ${changes} times within ${minutes} min`,
+    advice: 'if there was no deploy, look for processes that restart, or that lose their connection to Redis',
+  }
 }
 
 export const versions: Examine = (facts) => {
@@ -75,7 +69,6 @@ export const versions: Examine = (facts) => {
     ? []
     : [
         {
-          severity: 'warning',
           problem: `the API runs Bullpen ${version}, and the workers run ${listed(counts)}`,
         },
       ]
@@ -93,7 +86,6 @@ export const catalogues: Examine = (facts) => {
       queues,
     ).map(
       (queue): Found => ({
-        severity: 'warning',
         queue,
         problem: `workers serve the queue ${queue}, which is not in the API's catalogue`,
         advice: newer,
@@ -101,17 +93,16 @@ export const catalogues: Examine = (facts) => {
     ),
     ...missing(running, tasks).map(
       (task): Found => ({
-        severity: 'warning',
         problem: `workers run the task ${task}, which is not in the API's catalogue`,
         advice: newer,
       }),
     ),
-    ...queues.flatMap((queue): readonly Found[] => {
+    ...queues.flatMap((queue): Found | readonly Found[] => {
       const reported = live.flatMap((worker) => worker.catalogue?.[queue] ?? [])
       const others = reported.filter((digest) => digest !== catalogue[queue])
       if (others.length === 0) return []
       const problem = `the definitions of ${queue} or its tasks differ between the API and ${others.length} of ${reported.length} workers`
-      return [{ severity: 'warning', queue, problem }]
+      return { queue, problem }
     }),
     ...facts.queues
       .filter(({ unknownTasks }) => unknownTasks > 0)
@@ -130,24 +121,22 @@ export const workers: Examine = ({ workers: all, queues, now }) => {
   const poisoned = new Set(queues.filter((each) => recentPoison(each, now) !== undefined).map(({ queue }) => queue))
   // No pool of a draining queue accepts tasks, which paused_queues finds once for the whole queue.
   const drained = new Set(queues.filter(({ settings }) => settings.drain !== undefined).map(({ queue }) => queue))
-  return all.flatMap((worker): readonly Found[] => {
+  return all.flatMap((worker): Found | readonly Found[] => {
     const { worker: name, seenAt, draining, pools } = worker
     if (!isAlive(worker, now)) {
       const seconds = Math.round((now - seenAt) / 1_000)
-      return [
-        {
-          severity: 'error',
-          worker: name,
-          problem: `${name} has sent no heartbeat for ${seconds} s`,
-          ...(pools.some(({ queue }) => poisoned.has(queue))
-            ? {
-                advice:
-                  'the task that poison_tasks finds has probably killed it; otherwise, look at its log; its other tasks run again on other workers',
-                runbook: 'A poison task',
-              }
-            : { advice: 'look at its log, and at its connection to Redis; its tasks run again on other workers' }),
-        },
-      ]
+      return {
+        severity: 'error',
+        worker: name,
+        problem: `${name} has sent no heartbeat for ${seconds} s`,
+        ...(pools.some(({ queue }) => poisoned.has(queue))
+          ? {
+              advice:
+                'the task that poison_tasks finds has probably killed it; otherwise, look at its log; its other tasks run again on other workers',
+              runbook: 'A poison task',
+            }
+          : { advice: 'look at its log, and at its connection to Redis; its tasks run again on other workers' }),
+      }
     }
     const stuck = pools.reduce((sum, { stuckHandlers }) => sum + stuckHandlers, 0)
     return [
@@ -155,7 +144,6 @@ export const workers: Examine = ({ workers: all, queues, now }) => {
         ? []
         : [
             {
-              severity: 'warning',
               worker: name,
               problem: `${name} has ${stuck} stuck ${stuck === 1 ? 'handler' : 'handlers'}, still running after the end of the attempt`,
               advice: 'restart the worker; then let the handler pass on ctx.signal, or isolate it',
@@ -166,7 +154,6 @@ export const workers: Examine = ({ workers: all, queues, now }) => {
         .filter(({ queue, notReady }) => notReady !== undefined && !drained.has(queue))
         .map(
           ({ queue, notReady }): Found => ({
-            severity: 'warning',
             worker: name,
             queue,
             problem: `${name} does not accept tasks of ${queue}: ${notReady}`,
@@ -185,18 +172,15 @@ function drainText({ pools, drainTimeoutMs, graceMs }: RegisteredWorker, queue: 
 }
 
 export const eventLoops: Examine = (facts) =>
-  liveWorkers(facts).flatMap(({ worker, stalls }): readonly Found[] => {
+  liveWorkers(facts).flatMap(({ worker, stalls }): Found | readonly Found[] => {
     if (stalls === undefined || stalls.stalledMs < LONG_STALLS_MS) return []
     const { count, stalledMs, lastTask } = stalls
     const times = count === 1 ? 'once' : `${count} times`
     const by = lastTask === undefined ? '' : `, last by ${lastTask}`
-    return [
-      {
-        severity: 'warning',
-        worker,
-        problem: `the event loop of ${worker} was blocked ${times} within the last minute, for ${Math.round(stalledMs / 1_000)} s in all${by}`,
-      },
-    ]
+    return {
+      worker,
+      problem: `the event loop of ${worker} was blocked ${times} within the last minute, for ${Math.round(stalledMs / 1_000)} s in all${by}`,
+    }
   })
 
 function byQueue(workers: readonly RegisteredWorker[]): ReadonlyMap<string, readonly RegisteredWorker[]> {
@@ -220,4 +204,12 @@ function listed(counts: ReadonlyMap<string, number>): string {
 /** Returns each name that is not known, once. */
 function missing(names: readonly string[], known: readonly string[]): readonly string[] {
   return [...new Set(names)].filter((name) => !known.includes(name))
+}
+
+/** For how long a task that killed its processes is reported, in ms. */
+const RECENT_DEATH_MS = 3_600_000
+
+/** Returns the queue's poison tasks if the last one became dead recently. */
+export function recentPoison({ poison }: QueueFacts, now: number): PoisonFacts | undefined {
+  return poison !== undefined && now - poison.newestAt < RECENT_DEATH_MS ? poison : undefined
 }

@@ -5,8 +5,7 @@ import type { LimiterStatus, QueueSettings } from '../ports/fleet.ts'
 import type { PoolStatus } from '../ports/pool-status.ts'
 import { limiterOf, parseLimiter } from '../task/needs.ts'
 import type { DiagnosisFacts, Examine, FailureFact, Found, QueueFacts } from './facts.ts'
-import { liveWorkers } from './fleet-checks.ts'
-import { recentPoison } from './recent-poison.ts'
+import { liveWorkers, recentPoison } from './fleet-checks.ts'
 
 /** How long a task may wait although slots are free, and be active although no worker runs it, in ms. */
 const PATIENCE_MS = 60_000
@@ -18,9 +17,9 @@ const MANY_RETRIES = 10
 
 type OfQueue = Omit<Found, 'queue'>
 
-export function ofEach(examine: (queue: QueueFacts, facts: DiagnosisFacts) => readonly OfQueue[]): Examine {
+export function ofEach(examine: (queue: QueueFacts, facts: DiagnosisFacts) => OfQueue | readonly OfQueue[]): Examine {
   return (facts) =>
-    facts.queues.flatMap((queue) => examine(queue, facts).map((found) => ({ ...found, queue: queue.queue })))
+    facts.queues.flatMap((queue) => [examine(queue, facts)].flat().map((found) => ({ ...found, queue: queue.queue })))
 }
 
 export function poolsOf(queue: QueueFacts, facts: DiagnosisFacts): readonly PoolStatus[] {
@@ -43,23 +42,19 @@ export const unservedQueues = ofEach((queue, facts) => {
   const ignore = 'if your own BullMQ Workers serve the queue, ignore this'
   const running = liveWorkers(facts).length
   if (running === 0) {
-    return [
-      {
-        severity: 'error',
-        problem: `no worker is running, and ${queue.queue} has ${tasks(waiting, 'waiting')}`,
-        advice: `start a worker; if one runs but 'bullpen fleet' does not list it, compare its REDIS_URL and BULLPEN_NAMESPACE with those of the API; ${ignore}`,
-      },
-    ]
+    return {
+      severity: 'error',
+      problem: `no worker is running, and ${queue.queue} has ${tasks(waiting, 'waiting')}`,
+      advice: `start a worker; if one runs but 'bullpen fleet' does not list it, compare its REDIS_URL and BULLPEN_NAMESPACE with those of the API; ${ignore}`,
+    }
   }
   const workers =
     running === 1 ? '1 worker is running, but it does not serve' : `${running} workers are running, but none serves`
-  return [
-    {
-      severity: 'error',
-      problem: `${workers} ${queue.queue}, which has ${tasks(waiting, 'waiting')}`,
-      advice: `add the queue to BULLPEN_WORKER_POOLS, which lists the queues that a worker serves, or start workers for it; ${ignore}`,
-    },
-  ]
+  return {
+    severity: 'error',
+    problem: `${workers} ${queue.queue}, which has ${tasks(waiting, 'waiting')}`,
+    advice: `add the queue to BULLPEN_WORKER_POOLS, which lists the queues that a worker serves, or start workers for it; ${ignore}`,
+  }
 })
 
 /**
@@ -87,24 +82,21 @@ const isLimited = ({ settings: { concurrency, rate } }: QueueFacts): boolean =>
 
 export const stalledQueues = ofEach((queue, facts) => {
   const problem = isLimited(queue) ? undefined : waitBesideFreeSlots('the next task', queue.nextReadyAt, queue, facts)
-  return problem === undefined ? [] : [{ severity: 'warning', problem }]
+  return problem === undefined ? [] : { problem }
 })
 
 export const limitedQueues = ofEach((queue, facts) =>
   isLimited(queue) ? limitedByCommand(queue, facts) : blockedQueue(queue, facts),
 )
 
-function limitedByCommand(queue: QueueFacts, facts: DiagnosisFacts): readonly OfQueue[] {
+function limitedByCommand(queue: QueueFacts, facts: DiagnosisFacts): OfQueue | readonly OfQueue[] {
   const problem = waitBesideFreeSlots('the next task', queue.nextReadyAt ?? queue.oldestBlocked?.readyAt, queue, facts)
   if (problem === undefined) return []
   const { concurrency, rate } = queue.settings
-  return [
-    {
-      severity: 'warning',
-      problem: `${problem}: a command limits its starts to ${startLimits(queue).join(' and ')}`,
-      advice: `'bullpen audit' shows who limited the queue; to remove the limit, run 'bullpen limit --queue ${queue.queue} ${[...(concurrency === undefined ? [] : ['--concurrency none']), ...(rate === undefined ? [] : ['--rate none'])].join(' ')}'`,
-    },
-  ]
+  return {
+    problem: `${problem}: a command limits its starts to ${startLimits(queue).join(' and ')}`,
+    advice: `'bullpen audit' shows who limited the queue; to remove the limit, run 'bullpen limit --queue ${queue.queue} ${[...(concurrency === undefined ? [] : ['--concurrency none']), ...(rate === undefined ? [] : ['--rate none'])].join(' ')}'`,
+  }
 }
 
 /** Describes the limits of starts that a command has set. */
@@ -116,19 +108,16 @@ export function startLimits({ settings: { concurrency, rate } }: QueueFacts): re
 }
 
 /** Finds a queue with a blocked task. Tasks that wait for a circuit breaker are found by {@link openBreakers}. */
-function blockedQueue(queue: QueueFacts, facts: DiagnosisFacts): readonly OfQueue[] {
+function blockedQueue(queue: QueueFacts, facts: DiagnosisFacts): OfQueue | readonly OfQueue[] {
   const { oldestBlocked: oldest, blockedTasks } = queue
   if (oldest === undefined) return []
   const cause = causeOfBlock(oldest, facts.now)
   const problem = waitBesideFreeSlots('the oldest blocked task', oldest.readyAt, queue, facts)
   if (problem === undefined || cause === undefined) return []
-  return [
-    {
-      severity: 'warning',
-      problem: `${problem}: ${cause}; ${tasks(blockedTasks, 'waiting')} ${blockedTasks === 1 ? 'is' : 'are'} blocked`,
-      advice: `'bullpen show ${oldest.id}' shows what the task waits for, and 'bullpen limits --queue ${queue.queue}' the limits; if a running task hangs that holds the place or the permits, cancel it; otherwise, raise the limit, unless it is meant to hold these tasks`,
-    },
-  ]
+  return {
+    problem: `${problem}: ${cause}; ${tasks(blockedTasks, 'waiting')} ${blockedTasks === 1 ? 'is' : 'are'} blocked`,
+    advice: `'bullpen show ${oldest.id}' shows what the task waits for, and 'bullpen limits --queue ${queue.queue}' the limits; if a running task hangs that holds the place or the permits, cancel it; otherwise, raise the limit, unless it is meant to hold these tasks`,
+  }
 }
 
 /** Says what keeps the oldest blocked task from starting. Returns undefined if another finding says it. */
@@ -163,13 +152,10 @@ export const limitedTasks = ofEach(({ queue, tasks: { waiting }, needs, settings
     const [first, ...others] = neededBy.filter(({ amount }) => amount > limiter.capacity)
     if (first === undefined) return []
     const more = others.length === 0 ? '' : ` (and ${others.length} more)`
-    return [
-      {
-        severity: 'warning',
-        problem: `no task of ${first.task}${more} starts: ${shortage(limiter, first.amount, queue)}`,
-        advice: `'bullpen limits --queue ${queue}' shows what has set the number, and 'bullpen audit' who; ask why, and then run 'bullpen limit --queue ${queue} ${limiter.kind === 'permits' ? `--permits ${limiter.name}=none` : `--task ${limiter.name} --concurrency none`}'`,
-      },
-    ]
+    return {
+      problem: `no task of ${first.task}${more} starts: ${shortage(limiter, first.amount, queue)}`,
+      advice: `'bullpen limits --queue ${queue}' shows what has set the number, and 'bullpen audit' who; ask why, and then run 'bullpen limit --queue ${queue} ${limiter.kind === 'permits' ? `--permits ${limiter.name}=none` : `--task ${limiter.name} --concurrency none`}'`,
+    }
   })
 })
 
@@ -187,7 +173,7 @@ export const missingLimits = ofEach(({ queue, tasks: counts, settings, catalogue
   ]
   if (missing.length === 0) return []
   const problem = `tasks of ${queue} start without limits of the API's catalogue that Redis does not have: ${missing.join(', ')}`
-  return [{ severity: 'warning', problem }]
+  return { problem }
 })
 
 function missingKeyLimits(
@@ -216,13 +202,10 @@ function shortage({ kind, name, capacity }: LimiterStatus, amount: number, queue
 export const failingTasks = ofEach(({ queue, tasks: { retrying, waiting, active }, retrying: some, heldRetries }) => {
   if (retrying < MANY_RETRIES || retrying <= waiting + active) return []
   const held = heldRetries === 0 ? '' : ` (retry budgets hold ${heldRetries} of them)`
-  return [
-    {
-      severity: 'warning',
-      problem: `${retrying} tasks of ${queue} have failed and wait for their retry${held}, which is more than are waiting or running${mostFrequent(some)}`,
-      advice: `'bullpen list --queue ${queue} --status retrying' shows them, and 'bullpen show ID' shows their errors`,
-    },
-  ]
+  return {
+    problem: `${retrying} tasks of ${queue} have failed and wait for their retry${held}, which is more than are waiting or running${mostFrequent(some)}`,
+    advice: `'bullpen list --queue ${queue} --status retrying' shows them, and 'bullpen show ID' shows their errors`,
+  }
 })
 
 /** Names the definition and the error that most of these tasks have in common. */
@@ -241,13 +224,10 @@ export const poisonTasks = ofEach((facts, { now }) => {
   if (poison === undefined) return []
   const { queue } = facts
   const { newestId: id, newestTask: task } = poison
-  return [
-    {
-      severity: 'warning',
-      problem: `${tasks(poison.tasks, 'dead')} of ${queue} killed ${poison.tasks === 1 ? 'its' : 'their'} processes; the last one, ${id}${task === undefined ? '' : ` (${task})`}, became dead ${seconds(now - poison.newestAt)} s ago`,
-      advice: `'bullpen show ${id}' shows how its processes died, and 'bullpen dead list --queue ${queue}' shows all dead tasks; fix the handler before you retry them`,
-    },
-  ]
+  return {
+    problem: `${tasks(poison.tasks, 'dead')} of ${queue} killed ${poison.tasks === 1 ? 'its' : 'their'} processes; the last one, ${id}${task === undefined ? '' : ` (${task})`}, became dead ${seconds(now - poison.newestAt)} s ago`,
+    advice: `'bullpen show ${id}' shows how its processes died, and 'bullpen dead list --queue ${queue}' shows all dead tasks; fix the handler before you retry them`,
+  }
 })
 
 export const pausedQueues = ofEach((queue, facts) => {
@@ -259,11 +239,11 @@ export const pausedQueues = ofEach((queue, facts) => {
   if (paused || drain !== undefined) {
     const state = drain === undefined ? 'paused' : `draining (${drain.mode})`
     const advice = `${audit} --queue ${queue.queue}'`
-    return [{ severity: 'warning', problem: `${queue.queue} is ${state}, ${waiting}`, advice }]
+    return { problem: `${queue.queue} is ${state}, ${waiting}`, advice }
   }
   if (pools.length === 0 || pools.some((pool) => !pool.paused)) return []
   const advice = `${audit} --worker WORKER'`
-  return [{ severity: 'warning', problem: `every pool of ${queue.queue} is paused, ${waiting}`, advice }]
+  return { problem: `every pool of ${queue.queue} is paused, ${waiting}`, advice }
 })
 
 export const openBreakers = ofEach(({ queue, settings: { breakers = [] } }, { now }) =>
@@ -271,9 +251,8 @@ export const openBreakers = ofEach(({ queue, settings: { breakers = [] } }, { no
     .filter(({ state }) => state !== 'closed')
     .map(({ service, state, mode, since = now, setBy }) => {
       const problem = `the circuit breaker ${service} of ${queue} has been ${state.replace('_', '-')} for ${seconds(now - since)} s`
-      if (mode !== 'open') return { severity: 'warning', problem }
+      if (mode !== 'open') return { problem }
       return {
-        severity: 'warning',
         problem: `${problem}, set by ${setBy?.by ?? 'a command'}`,
         advice: `it stays open until somebody runs 'bullpen breaker ${service} auto --queue ${queue}'; ask first why it was opened`,
       }
@@ -292,13 +271,11 @@ export const lostTasks = ofEach(({ queue, active }, facts) => {
   )
   const [first] = lost
   if (first?.startedAt === undefined) return []
-  return [
-    {
-      severity: 'error',
-      problem: `no live worker runs ${tasks(lost.length, 'active')} of ${queue}, such as ${first.id}, active for ${seconds(now - first.startedAt)} s`,
-      ...(facts.leadership.isLed && { runbook: 'Housekeeping fails' }),
-    },
-  ]
+  return {
+    severity: 'error',
+    problem: `no live worker runs ${tasks(lost.length, 'active')} of ${queue}, such as ${first.id}, active for ${seconds(now - first.startedAt)} s`,
+    ...(facts.leadership.isLed && { runbook: 'Housekeeping fails' }),
+  }
 })
 
 export const unattachedWorkers = ofEach(({ queue, unattached }) => {
@@ -306,7 +283,7 @@ export const unattachedWorkers = ofEach(({ queue, unattached }) => {
   const { workers, tasks: held, ids } = unattached
   const who = workers.length > 0 ? workers.join(', ') : 'its address is not known'
   const holds = held > 0 ? `; it has held ${held} ${held === 1 ? 'task' : 'tasks'}, such as ${ids[0]}` : ''
-  return [{ severity: 'warning', problem: `a BullMQ Worker without Bullpen's backend uses ${queue} (${who})${holds}` }]
+  return { problem: `a BullMQ Worker without Bullpen's backend uses ${queue} (${who})${holds}` }
 })
 
 export const storeLosses = ofEach(({ queue, lost }, { now }) =>
@@ -323,19 +300,16 @@ export const storeLosses = ofEach(({ queue, lost }, { now }) =>
 export const outboxes = ofEach(({ queue, outbox: { entries, oldestAt }, settings: { outboxFull } }, { now }) => {
   const ageMs = oldestAt === undefined ? 0 : now - oldestAt
   if (!outboxFull && entries < LARGE_OUTBOX && ageMs < OLD_OUTBOX_MS) return []
-  return [
-    {
-      severity: outboxFull ? 'error' : 'warning',
-      problem: `the outbox of ${queue} ${outboxFull ? 'is full: it ' : ''}has ${entries} ${entries === 1 ? 'entry' : 'entries'}, and the oldest is ${seconds(ageMs)} s old`,
-    },
-  ]
+  return {
+    severity: outboxFull ? 'error' : 'warning',
+    problem: `the outbox of ${queue} ${outboxFull ? 'is full: it ' : ''}has ${entries} ${entries === 1 ? 'entry' : 'entries'}, and the oldest is ${seconds(ageMs)} s old`,
+  }
 })
 
 export const schedules: Examine = ({ schedules: all }) =>
   all?.flatMap(({ name, queue, troubles }) =>
     troubles.map(
       ({ kind, detail }): Found => ({
-        severity: 'warning',
         schedule: name,
         queue,
         problem: `the schedule ${name} is in trouble (${kind}): ${detail}`,
@@ -358,7 +332,6 @@ export const differentSchedules: Examine = ({ scheduleChanges }) =>
       ? []
       : [
           {
-            severity: 'warning' as const,
             queue,
             schedule: name,
             problem: `the schedule ${name} of ${queue} ${DIFFERENCES[action](fields.map(({ field }) => field).join(', '))}`,

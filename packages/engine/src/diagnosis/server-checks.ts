@@ -9,24 +9,26 @@ const LITTLE_ROOM = 0.9
 type OnServer = Omit<Found, 'node'>
 
 /** Examines each server. Returns undefined if the facts of any server are missing. */
-function onEach(examine: (server: ServerFacts, facts: DiagnosisFacts) => readonly OnServer[] | undefined): Examine {
+function onEach(
+  examine: (server: ServerFacts, facts: DiagnosisFacts) => OnServer | readonly OnServer[] | undefined,
+): Examine {
   return (facts) => {
     const found: Found[] = []
     for (const server of facts.servers) {
       const each = examine(server, facts)
       if (each === undefined) return undefined
-      found.push(...each.map((one) => ({ ...one, ...(server.node !== '' && { node: server.node }) })))
+      found.push(...[each].flat().map((one) => ({ ...one, ...(server.node !== '' && { node: server.node }) })))
     }
     return found
   }
 }
 
 /** Examines a setting that every server should have. `name` is what the server calls it. */
-export function setting(key: string, name: string, severity: Found['severity']): Examine {
+export function setting(key: string, name: string, severity: 'error' | 'warning'): Examine {
   return onEach(({ settings }) => {
     const fact = settings.get(key)
     if (fact === undefined) return undefined
-    return fact.isOk ? [] : [{ severity, problem: `Redis has ${name} ${fact.found}; expected ${fact.expected}` }]
+    return fact.isOk ? [] : { severity, problem: `Redis has ${name} ${fact.found}; expected ${fact.expected}` }
   })
 }
 
@@ -40,24 +42,20 @@ export const memory = onEach(({ memory: used }, { api }) => {
   const isFull = share >= api.memoryWatermark
   if (!isFull && share < api.memoryWatermark * LITTLE_ROOM) return []
   const size = `${mebibytes(used.usedBytes)} of ${mebibytes(used.limitBytes)} MiB`
-  return [
-    {
-      severity: isFull ? 'error' : 'warning',
-      problem: `Redis uses ${Math.round(share)}% of its memory (${size}); the API stops accepting tasks at ${api.memoryWatermark}%`,
-    },
-  ]
+  return {
+    severity: isFull ? 'error' : 'warning',
+    problem: `Redis uses ${Math.round(share)}% of its memory (${size}); the API stops accepting tasks at ${api.memoryWatermark}%`,
+  }
 })
 
 export const permissions = onEach(({ refused }) =>
-  refused.map((command) => ({ severity: 'warning', problem: `Redis does not permit ${command} to the API's user` })),
+  refused.map((command) => ({ problem: `Redis does not permit ${command} to the API's user` })),
 )
 
 export const connections = onEach(({ connections: clients }) => {
   if (clients === undefined) return undefined
   const { open, max } = clients
-  return open < max * LITTLE_ROOM
-    ? []
-    : [{ severity: 'warning', problem: `${open} of the ${max} connections that Redis permits are open` }]
+  return open < max * LITTLE_ROOM ? [] : { problem: `${open} of the ${max} connections that Redis permits are open` }
 })
 
 export const latency = onEach(({ latencyMs }) =>
@@ -65,7 +63,6 @@ export const latency = onEach(({ latencyMs }) =>
     ? []
     : [
         {
-          severity: 'warning',
           problem: `half of several round trips from the API to Redis took ${latencyMs.toFixed(1)} ms or longer`,
         },
       ],

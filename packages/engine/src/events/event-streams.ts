@@ -1,5 +1,5 @@
 // Produces what the reader of the events of queues receives: events, gaps and snapshots.
-import type { TaskStatus } from '@bullpen/contract'
+import type { Catalogue, TaskStatus } from '@bullpen/contract'
 import type { Broker } from '../ports/broker/broker.ts'
 import type { StoredEvent } from '../ports/events.ts'
 import type { EventFeeds, EventReader } from './event-feeds.ts'
@@ -89,4 +89,12 @@ async function* queueItems(
   } finally {
     reader.stop()
   }
+}
+
+/** Returns the queues that have a definition whose tasks have events. */
+export function queuesWithEvents({
+  queues,
+  definitions,
+}: Pick<Catalogue, 'queues' | 'definitions'>): readonly string[] {
+  return queues.filter((queue) => definitions.some((each) => each.queue === queue && each.events))
 }

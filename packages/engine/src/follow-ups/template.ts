@@ -13,7 +13,7 @@ import {
 import { countedLimits } from '../admission/api-key-limits.ts'
 import type { FollowUpTask, NewFollowUp, NewTask } from '../ports/broker/new-task.ts'
 import type { PayloadCodec } from '../ports/payload-codec.ts'
-import type { Sha256 } from '../task/child-task.ts'
+import { digestOf, type Sha256 } from '../task/digest.ts'
 import { envelopeText } from '../task/envelope.ts'
 
 /**
@@ -117,8 +117,7 @@ export const FORWARDER = { token: 'outbox' } as const
  * delivers the follow-up gets the same digest, and the same id.
  */
 export function releaseDigest({ source, timestamp, end, slot }: ReleasedFollowUp, sha256: Sha256): Uint8Array {
-  // Each part is prefixed with its length, so that different parts never produce the same string.
-  return sha256(['follow-up', source, `${timestamp}`, `${end}`, slot].map((part) => `${part.length}:${part}`).join(''))
+  return digestOf(['follow-up', source, `${timestamp}`, `${end}`, slot], sha256)
 }
 
 /** Returns the follow-up task. `now` is in ms since 1970. Its id contains the time at which its source was created. */
@@ -135,38 +134,18 @@ export function forwardedTask(released: ReleasedFollowUp, digest: Uint8Array, no
 
 /** Returns the task to add from a template. `now` is in ms since 1970. */
 export function templateTask(template: StoredTemplate, id: TaskId, now: number): NewTask {
-  const {
-    queue,
-    task,
-    attempts: maxAttempts,
-    priority,
-    delayMs,
-    queueMs,
-    tags,
-    events,
-    turn,
-    needs,
-    services,
-    apiKey: apiKeyName,
-  } = template
+  const { attempts, queueMs, apiKey: apiKeyName, data: _data, followUps: _followUps, ...task } = template
   return {
     ...STORED_IN_DATA,
+    ...task,
     id,
     caller: FORWARDER,
-    task,
-    queue,
-    maxAttempts,
-    priority,
+    maxAttempts: attempts,
     enqueuedAt: now,
-    delayMs,
-    tags,
-    events,
-    turn,
-    needs,
-    services,
+    delayMs: task.delayMs,
     apiKeyName,
     limits: apiKeyName === undefined ? undefined : countedLimits,
-    expiresAt: queueMs === undefined ? undefined : now + (delayMs ?? 0) + queueMs,
+    expiresAt: queueMs === undefined ? undefined : now + (task.delayMs ?? 0) + queueMs,
   }
 }
 

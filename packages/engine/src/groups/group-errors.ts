@@ -1,6 +1,7 @@
 // Creates the errors for requests that a group refuses.
 import { BullpenError, type GroupId } from '@bullpen/contract'
 import { MAX_GROUP_MEMBERS, MAX_GROUP_QUEUES } from '@bullpen/contract/internal'
+import { invalidRequest } from '../task/invalid-request.ts'
 
 /** Why a group accepts no members. `reused`: another request had the same key. `queues`: the members have too many queues. */
 export type AddRefusal = 'sealed' | 'ended' | 'full' | 'queues' | 'reused' | 'busy'
@@ -43,7 +44,7 @@ export function addRefused(id: GroupId, refusal: AddRefusal): BullpenError {
       )
     case 'queues': {
       const message = `the members of a group may belong to at most ${MAX_GROUP_QUEUES} queues; divide them among several groups`
-      return new BullpenError('invalid_request', `/tasks: ${message}`, { errors: [{ pointer: '/tasks', message }] })
+      return invalidRequest('/tasks', message)
     }
   }
 }

@@ -1,7 +1,8 @@
 // Checks the settings of a new group.
-import { BullpenError, type GroupId, type GroupSettings } from '@bullpen/contract'
+import type { GroupId, GroupSettings } from '@bullpen/contract'
 import { GROUP_KEEP, GROUP_TOTAL_TIMEOUT, millisecondsWithin } from '@bullpen/contract/internal'
 import type { NewGroup } from '../ports/broker/groups.ts'
+import { invalidRequest } from '../task/invalid-request.ts'
 
 /** Creates a group from its settings. @throws BullpenError `invalid_duration`. */
 export function newGroup(
@@ -22,10 +23,6 @@ export const NOT_FOR_MEMBERS = ['unique', 'whenFull', 'durability'] as const
 /** Checks the options of a member. @throws BullpenError `invalid_request` if an option does not exist for members. */
 export function checkMember(options: object): void {
   for (const option of NOT_FOR_MEMBERS) {
-    if (option in options) refuse(`/${option}`, `a member of a group cannot have ${option}; remove it`)
+    if (option in options) throw invalidRequest(`/${option}`, `a member of a group cannot have ${option}; remove it`)
   }
-}
-
-function refuse(pointer: string, message: string): never {
-  throw new BullpenError('invalid_request', `${pointer}: ${message}`, { errors: [{ pointer, message }] })
 }

@@ -1,11 +1,27 @@
-// Creates the tasks of a group's members from their stored templates.
-import type { TaskGroup } from '@bullpen/contract'
-import { encodeLines, type StoredTemplate } from '@bullpen/contract/internal'
+// Derives the ids of a group's members, so that a group does not need to store them, and creates their tasks from stored templates.
+import type { GroupId, TaskGroup, TaskId } from '@bullpen/contract'
+import {
+  createTaskId,
+  encodeLines,
+  ID_RANDOM_BYTES,
+  readGroupId,
+  type StoredTemplate,
+} from '@bullpen/contract/internal'
 import { type ForwardedTask, storedTemplate, templateTask } from '../follow-ups/template.ts'
 import type { NewTask } from '../ports/broker/new-task.ts'
 import type { PayloadCodec } from '../ports/payload-codec.ts'
-import type { Sha256 } from '../task/child-task.ts'
-import { memberId } from './member-id.ts'
+import { digestOf, type Sha256 } from '../task/digest.ts'
+
+/** Returns the id of the member with this number. It contains the time at which the group was created. */
+export function memberId(group: GroupId, member: number, queue: string, sha256: Sha256): TaskId {
+  const digest = digestOf(['member', group, `${member}`], sha256)
+  return createTaskId(queue, readGroupId(group)?.createdAt ?? 0, digest.subarray(0, ID_RANDOM_BYTES))
+}
+
+/** Returns the id of the cancel rule that cancels a group's members in a queue. */
+export function groupRuleId(group: GroupId, queue: string): TaskId {
+  return `${queue}${group.slice(group.lastIndexOf('-'))}` as TaskId
+}
 
 /** Returns what is stored of a member until it is enqueued. The member's timeouts start when it is enqueued. */
 export function memberTemplate(task: NewTask, codec?: PayloadCodec): StoredTemplate {
@@ -16,7 +32,7 @@ export function memberTemplate(task: NewTask, codec?: PayloadCodec): StoredTempl
 
 /** Returns a digest of a member, which identifies the member in the records of forwarded tasks. */
 export function memberDigest({ id, member }: TaskGroup, sha256: Sha256): Uint8Array {
-  return sha256(['group-member', id, `${member}`].map((part) => `${part.length}:${part}`).join(''))
+  return digestOf(['group-member', id, `${member}`], sha256)
 }
 
 /** Returns a member's task. `now` is in ms since 1970. */

@@ -1,6 +1,5 @@
 // Plans the run of a pipeline: checks its input and its settings, and creates the tasks from which those of the run are made.
 import {
-  BullpenError,
   type FleetPipelineDefinition,
   milliseconds,
   type RunId,
@@ -17,6 +16,7 @@ import {
 } from '@bullpen/contract/internal'
 import type { NewRun } from '../ports/broker/runs.ts'
 import { checkInput } from '../task/check-call.ts'
+import { invalidRequest } from '../task/invalid-request.ts'
 import { newTask } from '../task/new-task.ts'
 
 const TOTAL = { min: milliseconds('1s'), max: milliseconds('30d'), default: milliseconds('7d') }
@@ -46,8 +46,9 @@ export function planRun(pipeline: FleetPipelineDefinition, options: PlanRunOptio
   for (const task of [source, ...(reduce === undefined ? [] : [reduce.task])]) checkInput(task, input)
   const totalMs = totalTimeout === undefined ? TOTAL.default : milliseconds(totalTimeout, 'totalTimeout')
   const keepMs = keep === undefined ? KEEP.default : millisecondsOrZero(keep, 'keep')
-  if (totalMs < TOTAL.min || totalMs > TOTAL.max) refuse('/totalTimeout', "expected a duration from '1s' to '30d'")
-  if (keepMs > KEEP.max) refuse('/keep', "expected a duration from '0s' to '30d'")
+  if (totalMs < TOTAL.min || totalMs > TOTAL.max)
+    throw invalidRequest('/totalTimeout', "expected a duration from '1s' to '30d'")
+  if (keepMs > KEEP.max) throw invalidRequest('/keep', "expected a duration from '0s' to '30d'")
   const inputs = new Set<unknown>([source, reduce?.task])
   return {
     settings: {
@@ -77,7 +78,3 @@ export function planRun(pipeline: FleetPipelineDefinition, options: PlanRunOptio
 
 /** The ids of the run's tasks are derived from the run's id. */
 const NO_ID: TaskId = createTaskId('run', 0, new Uint8Array(ID_RANDOM_BYTES))
-
-function refuse(pointer: string, message: string): never {
-  throw new BullpenError('invalid_request', `${pointer}: ${message}`, { errors: [{ pointer, message }] })
-}

@@ -16,7 +16,7 @@ import { type ForwardedTask, templateTask } from '../follow-ups/template.ts'
 import { memberTemplate } from '../groups/member-task.ts'
 import type { NewRun, RunRef, RunSettings } from '../ports/broker/runs.ts'
 import type { PayloadCodec } from '../ports/payload-codec.ts'
-import type { Sha256 } from '../task/child-task.ts'
+import { digestOf, type Sha256 } from '../task/digest.ts'
 import { inputFields } from '../task/payload/value-text.ts'
 import { referredBytes } from './kept-input.ts'
 
@@ -72,14 +72,14 @@ export function runToken({ id, incarnation }: RunRef, isReduction: boolean): str
 /** Returns the id of the cancel rule that cancels these tasks of a run in a queue. */
 export function runRuleId(token: string, queue: string, sha256: Sha256): TaskId {
   const createdAt = readRunId(runOfToken(token).id)?.createdAt ?? 0
-  return createTaskId(queue, createdAt, digestOf(['run-cancel', token], sha256))
+  return createTaskId(queue, createdAt, idDigest(['run-cancel', token], sha256))
 }
 
 /** Returns the id of a task of a run. It contains the time from the run's id. */
 export function runTaskId({ run, stage, position }: RunTaskPlace, queue: string, sha256: Sha256): TaskId {
   const { id, incarnation } = run
   const createdAt = readRunId(id)?.createdAt ?? 0
-  return createTaskId(queue, createdAt, digestOf(['run-task', id, incarnation, `${stage}`, `${position}`], sha256))
+  return createTaskId(queue, createdAt, idDigest(['run-task', id, incarnation, `${stage}`, `${position}`], sha256))
 }
 
 /**
@@ -118,7 +118,6 @@ export function withKeptInput(envelope: unknown, value: string | undefined): unk
   return { ...stored, ...JSON.parse(`{${inputFields(value)}}`) }
 }
 
-function digestOf(parts: readonly string[], sha256: Sha256): Uint8Array {
-  // Each part is prefixed with its length, so that different parts never produce the same string.
-  return sha256(parts.map((part) => `${part.length}:${part}`).join('')).subarray(0, ID_RANDOM_BYTES)
+function idDigest(parts: readonly string[], sha256: Sha256): Uint8Array {
+  return digestOf(parts, sha256).subarray(0, ID_RANDOM_BYTES)
 }

@@ -2,7 +2,7 @@
 import type { ReductionState, RunErrors, RunErrorView, RunView, TaskId, TaskRecord } from '@bullpen/contract'
 import { optionalTime, runPath, taskView, timeText } from '@bullpen/contract/internal'
 import type { Run, RunError, RunReduce } from '../ports/broker/runs.ts'
-import type { Sha256 } from '../task/child-task.ts'
+import type { Sha256 } from '../task/digest.ts'
 import { runTaskId } from './run-task.ts'
 
 /** `output` is what the reduction has returned, or undefined. */

@@ -6,7 +6,7 @@
 // cursors are not stored, and cursors are opaque, so a source that resumes at another earlier item is noticed only at its cursor.
 import { TaskError } from '@bullpen/contract'
 import type { RunAccess, SourcePosition } from '../ports/broker/runs.ts'
-import type { Sha256 } from '../task/child-task.ts'
+import type { Sha256 } from '../task/digest.ts'
 
 const DIGEST_DIGITS = 32
 const MAX_CURSOR_CHARACTERS = 4_096

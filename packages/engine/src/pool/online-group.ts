@@ -1,11 +1,11 @@
 // Follows a group for a worker that runs only this group: knows which members have not ended, and when the group has ended.
 import { BullpenError, type GroupId } from '@bullpen/contract'
 import { groupNotFound } from '../groups/group-errors.ts'
-import { memberId } from '../groups/member-id.ts'
+import { memberId } from '../groups/member-task.ts'
 import type { Group, Groups, UnfinishedMembers } from '../ports/broker/groups.ts'
 import type { Clock } from '../ports/clock.ts'
 import type { Candidates } from '../ports/consumer.ts'
-import type { Sha256 } from '../task/child-task.ts'
+import type { Sha256 } from '../task/digest.ts'
 import { settlesWithin } from '../time/with-timeout.ts'
 import { groupCandidates } from './group-candidates.ts'
 import type { OnlineWork } from './online-set.ts'

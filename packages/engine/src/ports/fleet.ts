@@ -1,8 +1,8 @@
 // Defines the port that stores the fleet's state: the workers, the commands for them, and each queue's settings.
-import type { DrainMode, LimiterKind, LogLevel, StartRate } from '@bullpen/contract'
+import type { ApiKeyLimits, DrainMode, LimiterKind, LimitSource, LogLevel, StartRate } from '@bullpen/contract'
 import type { CommandSpec, ResponseOutcome } from '@bullpen/contract/internal'
 import type { BreakerStatus } from './broker/breakers.ts'
-import type { LimitSettings } from './limit-settings.ts'
+import type { LimitInForce } from './broker/concurrency-keys.ts'
 import type { PoolStatus } from './pool-status.ts'
 
 /** What a worker reports with each heartbeat. Times are in milliseconds since 1970 on the store's clock. */
@@ -108,6 +108,25 @@ export interface LimiterStatus {
   readonly name: string
   readonly capacity: number
   readonly inUse: number
+}
+
+/** The limits of every concurrency key, or of one. A limit that is undefined does not apply. */
+interface KeyLimits {
+  readonly concurrency: LimitInForce<number> | undefined
+  readonly rate: LimitInForce<StartRate> | undefined
+}
+
+export interface LimitSettings {
+  /** The queue's settings, whose own limits only commands set. */
+  readonly settings: QueueSettings
+  /** The limits that commands have set for API keys in this queue, by the key's name. */
+  readonly perApiKey: ReadonlyMap<string, ApiKeyLimits>
+  /** The limiters of `settings` with what has set the capacity of each. */
+  readonly limiters: readonly (LimiterStatus & { readonly source: LimitSource })[] | undefined
+  /** Those of every concurrency key. */
+  readonly perConcurrencyKey: KeyLimits
+  /** Concurrency keys with limits of their own, sorted by name. If there are more than 100, only some of them. */
+  readonly singleKeys: readonly (KeyLimits & { readonly key: string })[]
 }
 
 /** The log level that a command has set for all processes of the fleet, including those that start while it is in force. */

@@ -7,30 +7,24 @@ import type {
   Progress,
   RegisteredOptions,
   TaskContext,
-  TaskId,
-  TraceContext,
 } from '@bullpen/contract'
 import type { Outcome } from './attempt-result.ts'
 import type { RegisteredKind, StepStore } from './steps.ts'
 
 /** The data that is sent to the isolate. It must be plain because it is cloned. Times are in milliseconds since 1970. */
-export interface IsolatedTask {
+export interface IsolatedTask
+  extends Pick<
+    TaskContext,
+    'id' | 'fencingToken' | 'attempt' | 'meta' | 'correlationId' | 'traceContext' | 'group' | 'followUpOf'
+  > {
   readonly isolation: Exclude<Isolation, 'inline'>
   /** The module that exports the handler. */
   readonly module: string
   readonly task: string
-  readonly id: TaskId
-  readonly fencingToken: number
-  readonly attempt: number
   /** The input as it is stored. The isolate parses it, because a parsed value may not be cloneable. */
   readonly input: unknown
-  readonly meta: Readonly<Record<string, string>>
   readonly enqueuedAt: number
   readonly startedAt: number
-  readonly correlationId: string | undefined
-  readonly traceContext: TraceContext | undefined
-  readonly group: TaskContext['group']
-  readonly followUpOf: TaskContext['followUpOf']
   /** The limit for the child process's heap and buffers, in bytes. Only for `process`. */
   readonly memoryLimitBytes: number | undefined
 }

@@ -2,7 +2,7 @@
 import type { TaskId } from '@bullpen/contract'
 import { createTaskId, ID_RANDOM_BYTES } from '@bullpen/contract/internal'
 import { newToken, type ScheduleStore, type StoredSchedule } from '../ports/broker/schedules.ts'
-import type { Sha256 } from '../task/child-task.ts'
+import type { Sha256 } from '../task/digest.ts'
 import { nextStep, wakeTime } from './next-step.ts'
 import { scheduledTask } from './schedule-record.ts'
 

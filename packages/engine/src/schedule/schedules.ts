@@ -13,7 +13,7 @@ import {
   type ScheduleWrite,
   type StoredSchedule,
 } from '../ports/broker/schedules.ts'
-import type { Sha256 } from '../task/child-task.ts'
+import { hex, type Sha256 } from '../task/digest.ts'
 import { type Edition, isToStore, newestEdition } from './editions.ts'
 import { wakeTime, withRun } from './next-step.ts'
 import { changedFields, type ScheduleChange, scheduleChanges, sorted } from './schedule-diff.ts'
@@ -48,6 +48,9 @@ interface Change {
 export function createSchedules({ store, queues, randomBytes, sha256, onChanged }: SchedulesOptions): Schedules {
   const stored = async (name: string): Promise<StoredSchedule | undefined> =>
     (await store.all()).find(({ record }) => record.name === name)
+
+  const erase = (of: Pick<ScheduleWrite, 'queue' | 'name' | 'expected'>): Promise<unknown> =>
+    store.write({ ...of, token: newToken(randomBytes), record: undefined, wakeAt: undefined })
 
   /** Changes an existing schedule, and returns it as it is afterwards. */
   const change = async (name: string, decide: (found: StoredSchedule) => Change): Promise<ScheduleState> => {
@@ -124,14 +127,7 @@ export function createSchedules({ store, queues, randomBytes, sha256, onChanged 
   }: Pick<ScheduleWrite, 'queue' | 'name' | 'token'>): Promise<void> => {
     const other = (await store.all()).find(({ record }) => record.name === name && record.queue !== queue)
     if (other === undefined) return
-    await store.write({
-      queue,
-      name,
-      expected: token,
-      token: newToken(randomBytes),
-      record: undefined,
-      wakeAt: undefined,
-    })
+    await erase({ queue, name, expected: token })
     throw nameTaken(name, other.record.queue)
   }
 
@@ -141,14 +137,7 @@ export function createSchedules({ store, queues, randomBytes, sha256, onChanged 
       const target = found.find(({ record }) => inQueue === undefined || record.queue === inQueue)
       if (target === undefined) return
       const { queue } = target.record
-      await store.write({
-        queue,
-        name,
-        expected: target.token,
-        token: newToken(randomBytes),
-        record: undefined,
-        wakeAt: undefined,
-      })
+      await erase({ queue, name, expected: target.token })
     }
   }
 
@@ -261,8 +250,6 @@ export function createSchedules({ store, queues, randomBytes, sha256, onChanged 
 }
 
 const DIGEST_BYTES = 8
-
-const hex = (bytes: Uint8Array): string => [...bytes].map((byte) => byte.toString(16).padStart(2, '0')).join('')
 
 function notFound(name: string, all: readonly StoredSchedule[]): BullpenError {
   const known = all.map(({ record }) => record.name)

@@ -3,6 +3,7 @@ import { BullpenError, EnqueueRateError, type ProducerOptions, QueueFullError } 
 import { errorAt, MAX_ATOMIC_TASKS, MAX_ERRORS } from '@bullpen/contract/internal'
 import { rateExceeded } from '../admission/api-key-limits.ts'
 import type { NewTask } from '../ports/broker/new-task.ts'
+import { invalidRequest } from './invalid-request.ts'
 
 /**
  * Returns the queue of all these tasks, or undefined if there are none. Pointers in errors begin with a task's index, such as `/3`.
@@ -18,12 +19,13 @@ export function queueOfAll(tasks: readonly NewTask[]): string | undefined {
     )
   }
   const unique = tasks.findIndex((task) => task.unique !== undefined)
-  if (unique !== -1) refuse(`/${unique}/unique`, 'tasks that are enqueued atomically cannot have a unique key')
+  if (unique !== -1)
+    throw invalidRequest(`/${unique}/unique`, 'tasks that are enqueued atomically cannot have a unique key')
   const queue = tasks[0]?.queue
   const elsewhere = tasks.findIndex((task) => task.queue !== queue)
   if (elsewhere === -1) return queue
   const { task, queue: other } = tasks[elsewhere] ?? {}
-  refuse(
+  throw invalidRequest(
     `/${elsewhere}/task`,
     `all tasks must belong to the first task's queue, '${queue}'; ${task} belongs to queue '${other}'`,
   )
@@ -32,7 +34,10 @@ export function queueOfAll(tasks: readonly NewTask[]): string | undefined {
 /** Checks the options of one task. @throws BullpenError `invalid_request` if the task has a policy for a full queue. */
 export function checkAtomic({ whenFull = 'reject' }: ProducerOptions): void {
   if (whenFull === 'reject') return
-  refuse('/whenFull', 'an atomic request is always rejected if its tasks do not fit into the queue; remove whenFull')
+  throw invalidRequest(
+    '/whenFull',
+    'an atomic request is always rejected if its tasks do not fit into the queue; remove whenFull',
+  )
 }
 
 /** Returns one error for all invalid tasks of an atomic request, with the first task's code. `errors` is not empty. */
@@ -43,10 +48,6 @@ export function errorOfAll(errors: readonly BullpenError[]): BullpenError {
   return new BullpenError(first?.code ?? 'invalid_request', `${first?.message}${more}`, {
     errors: errors.flatMap((each) => each.errors).slice(0, MAX_ERRORS),
   })
-}
-
-function refuse(pointer: string, message: string): never {
-  throw new BullpenError('invalid_request', `${pointer}: ${message}`, { errors: [{ pointer, message }] })
 }
 
 /**

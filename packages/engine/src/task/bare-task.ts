@@ -1,37 +1,20 @@
 // Creates a task from a definition, an input and the caller's options, without the follow-ups of its definition.
-import {
-  BullpenError,
-  type CallOptions,
-  milliseconds,
-  type QueueLimits,
-  type TaskDefinition,
-  type TaskId,
-  type TraceContext,
-  type UniqueOptions,
-} from '@bullpen/contract'
+import { type CallOptions, milliseconds, type TaskDefinition, type UniqueOptions } from '@bullpen/contract'
 import { contradictionIn, limitMs } from '@bullpen/contract/internal'
 import { servicesOf } from '../breaker/service-calls.ts'
-import type { Caller, Idempotency, NewTask, UniqueKey } from '../ports/broker/new-task.ts'
+import type { NewTask, UniqueKey } from '../ports/broker/new-task.ts'
 import { callBackoff, checkTotal, maxAttemptsOf } from './call-retry.ts'
-import { needsOf } from './needs.ts'
-import { turnOf } from './turn.ts'
+import { invalidRequest } from './invalid-request.ts'
+import { needsOf, turnOf } from './needs.ts'
 
-export interface Origin {
-  readonly id: TaskId
-  /** Milliseconds since 1970. */
-  readonly enqueuedAt: number
-  readonly correlationId: string | undefined
-  readonly traceContext?: TraceContext | undefined
-  readonly caller?: Caller | undefined
-  readonly idempotency?: Idempotency | undefined
-  /** The queue's limits, which may refuse the task. Child tasks are created without limits. */
-  readonly limits?: QueueLimits | undefined
-  readonly followUps?: NewTask['followUps']
-  readonly apiKeyName?: string | undefined
-  readonly passesOnApiKey?: boolean | undefined
-  /** How many tasks in a row the follow-ups of definitions have enqueued, up to this one. Defaults to 0. */
-  readonly depth?: number | undefined
-}
+/** What a task has of its own, whatever its definition and its call say. Child tasks are created without limits. */
+export type Origin = Pick<NewTask, 'id' | 'enqueuedAt' | 'correlationId'> &
+  Partial<
+    Pick<
+      NewTask,
+      'traceContext' | 'caller' | 'idempotency' | 'limits' | 'followUps' | 'apiKeyName' | 'passesOnApiKey' | 'depth'
+    >
+  >
 
 /** The longest delay that a duration can express. */
 const MAX_DELAY_MS = milliseconds('365d')
@@ -49,35 +32,25 @@ export function bareTask(definition: TaskDefinition, input: unknown, call: CallO
   const limits = callTimeouts(definition, call)
   const totalMs = limits.totalMs ?? definition.totalMs
   if (delayMs !== undefined && typeof totalMs === 'number' && delayMs >= totalMs) {
-    refuse(
+    throw invalidRequest(
       call.runAt === undefined ? '/delay' : '/runAt',
       `the delay (${delayMs} ms) must be shorter than the total timeout (${totalMs} ms), or the task would never start`,
     )
   }
   const queueMs = limits.queueMs ?? definition.queueMs
   return {
-    id: origin.id,
-    caller: origin.caller,
-    idempotency: origin.idempotency,
-    limits: origin.limits,
-    apiKeyName: origin.apiKeyName,
-    passesOnApiKey: origin.passesOnApiKey,
-    followUps: origin.followUps,
+    ...origin,
     task: definition.name,
     version: definition.version,
     queue: definition.queue,
     input,
-    maxAttempts: maxAttemptsOf(definition, call.retry?.maxAttempts, refuse),
-    backoff: call.retry?.backoff && callBackoff(definition, call.retry.backoff, refuse),
+    maxAttempts: maxAttemptsOf(definition, call.retry?.maxAttempts),
+    backoff: call.retry?.backoff && callBackoff(definition, call.retry.backoff),
     priority: call.priority ?? definition.priority,
     durability: call.durability ?? definition.durability,
-    enqueuedAt: origin.enqueuedAt,
     meta: call.meta,
     tags: call.tags,
     events: eventsOf(definition),
-    correlationId: origin.correlationId,
-    traceContext: origin.traceContext,
-    depth: origin.depth,
     concurrencyKey: call.concurrencyKey,
     turn: turnOf(definition.queueSettings, call.concurrencyKey),
     needs: needsOf(definition, definition.queueSettings),
@@ -97,9 +70,9 @@ function eventsOf({ events, queueSettings }: TaskDefinition): number | undefined
 /** Returns how long the task waits before it is ready, in ms, or undefined if it is ready at once. */
 function delayOf({ delay, runAt }: CallOptions, now: number): number | undefined {
   if (runAt === undefined) return delay === undefined ? undefined : milliseconds(delay, 'delay')
-  if (delay !== undefined) refuse('/runAt', 'use either delay or runAt, not both')
+  if (delay !== undefined) throw invalidRequest('/runAt', 'use either delay or runAt, not both')
   const delayMs = new Date(runAt).getTime() - now
-  if (!(delayMs <= MAX_DELAY_MS)) refuse('/runAt', "the task may be scheduled at most '365d' ahead")
+  if (!(delayMs <= MAX_DELAY_MS)) throw invalidRequest('/runAt', "the task may be scheduled at most '365d' ahead")
   return delayMs <= 0 ? undefined : delayMs
 }
 
@@ -109,7 +82,7 @@ function uniqueKeyOf(
   totalMs: number | 'none' | undefined,
 ): UniqueKey {
   if (onConflict === 'extend' && delay === undefined && runAt === undefined) {
-    refuse(
+    throw invalidRequest(
       '/unique/onConflict',
       "with 'extend', set delay or runAt to the time at which the task that has the key should start",
     )
@@ -127,7 +100,7 @@ function callTimeouts(definition: TaskDefinition, call: CallOptions) {
   const said = LIMITS.filter((limit) => call[limit] !== undefined)
   const [first] = said
   if (kind === 'short' && first !== undefined) {
-    refuse(`/${first}`, `${name} is a short task, and short tasks are not timed; remove ${first}`)
+    throw invalidRequest(`/${first}`, `${name} is a short task, and short tasks are not timed; remove ${first}`)
   }
   const limits = {
     timeoutMs: limitMs(call.timeout, 'timeout'),
@@ -141,11 +114,7 @@ function callTimeouts(definition: TaskDefinition, call: CallOptions) {
     queueMs: limits.queueMs ?? definition.queueMs,
     totalMs: limits.totalMs ?? definition.totalMs,
   })
-  if (contradiction !== undefined && first !== undefined) refuse(`/${first}`, contradiction)
-  checkTotal(definition, call.totalTimeout, refuse)
+  if (contradiction !== undefined && first !== undefined) throw invalidRequest(`/${first}`, contradiction)
+  checkTotal(definition, call.totalTimeout)
   return limits
-}
-
-function refuse(pointer: string, message: string): never {
-  throw new BullpenError('invalid_request', `${pointer}: ${message}`, { errors: [{ pointer, message }] })
 }

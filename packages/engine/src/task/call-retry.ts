@@ -2,6 +2,7 @@
 // bounds.
 import {
   type Backoff,
+  type BullpenError,
   type CallBackoff,
   type Duration,
   formatDuration,
@@ -9,28 +10,26 @@ import {
   type TaskDefinition,
 } from '@bullpen/contract'
 import { BACKOFF_SETTINGS, DEFAULT_BACKOFF, limitMs } from '@bullpen/contract/internal'
-
-/** Throws an error that has this JSON Pointer. */
-type Refuse = (pointer: string, message: string) => never
+import { invalidRequest } from './invalid-request.ts'
 
 /** Returns the task's number of attempts. `wanted` is the caller's, if any. */
-export function maxAttemptsOf({ name, retry }: TaskDefinition, wanted: number | undefined, refuse: Refuse): number {
+export function maxAttemptsOf({ name, retry }: TaskDefinition, wanted: number | undefined): number {
   if (wanted === undefined) return retry.maxAttempts
   const most = retry.callBounds.maxAttempts
   if (wanted <= most) return wanted
-  return refuse(
+  throw invalidRequest(
     '/retry/maxAttempts',
     `expected at most ${most} (retry.callBounds.maxAttempts of ${name}), got ${wanted}`,
   )
 }
 
 /** Refuses a caller's total timeout that exceeds its bound. */
-export function checkTotal({ name, retry }: TaskDefinition, wanted: string | undefined, refuse: Refuse): void {
+export function checkTotal({ name, retry }: TaskDefinition, wanted: string | undefined): void {
   const most = retry.callBounds.totalMs
   if (wanted === undefined || most === undefined) return
   const ms = limitMs(wanted, 'totalTimeout')
   if (typeof ms === 'number' && ms <= most) return
-  refuse(
+  throw invalidRequest(
     '/totalTimeout',
     `expected at most '${formatDuration(most)}' (retry.callBounds.totalTimeout of ${name}), got '${wanted}'`,
   )
@@ -42,14 +41,14 @@ const AT = '/retry/backoff'
  * Returns the task's backoff. A setting that the caller leaves out has the value of the definition's backoff. If that backoff is of
  * another type and lacks the setting, the setting has its usual default, or the bound that is nearest to the default.
  */
-export function callBackoff({ name, retry }: TaskDefinition, call: CallBackoff, refuse: Refuse): Backoff {
+export function callBackoff({ name, retry }: TaskDefinition, call: CallBackoff): Backoff {
   const own = retry.backoff
   const { minDelayMs, maxDelayMs } = retry.callBounds
   const { type = own.type, jitter = own.jitter } = call
   const accepted: readonly string[] = ['type', 'jitter', ...BACKOFF_SETTINGS[type]]
   const extra = Object.keys(call).find((setting) => !accepted.includes(setting))
   if (extra !== undefined) {
-    refuse(
+    throw invalidRequest(
       `${AT}/${extra}`,
       `the backoff '${type}' does not have this setting; it has ${BACKOFF_SETTINGS[type].join(', ')}`,
     )
@@ -57,13 +56,14 @@ export function callBackoff({ name, retry }: TaskDefinition, call: CallBackoff, 
 
   const bounded = (given: Duration, place: string): number => {
     const ms = milliseconds(given, `retry.backoff.${place.replace('/', '.')}`)
-    const outside = (side: string, bound: number, setting: string): never =>
-      refuse(
+    const outside = (side: string, bound: number, setting: string): BullpenError =>
+      invalidRequest(
         `${AT}/${place}`,
         `expected ${side} '${formatDuration(bound)}' (retry.callBounds.${setting} of ${name}), got '${given}'`,
       )
-    if (ms < minDelayMs) return outside('at least', minDelayMs, 'minDelay')
-    return ms > maxDelayMs ? outside('at most', maxDelayMs, 'maxDelay') : ms
+    if (ms < minDelayMs) throw outside('at least', minDelayMs, 'minDelay')
+    if (ms > maxDelayMs) throw outside('at most', maxDelayMs, 'maxDelay')
+    return ms
   }
   const usual = (ms: number): number => Math.min(Math.max(ms, minDelayMs), maxDelayMs)
   const initial = (): number => {
@@ -81,7 +81,7 @@ export function callBackoff({ name, retry }: TaskDefinition, call: CallBackoff, 
     }
     const maxMs = bounded(call.maxDelay, 'maxDelay')
     if (maxMs >= initialMs) return { initialMs, maxMs, jitter }
-    return refuse(
+    throw invalidRequest(
       `${AT}/maxDelay`,
       `expected at least the initial delay, '${formatDuration(initialMs)}', got '${call.maxDelay}'`,
     )
@@ -98,7 +98,7 @@ export function callBackoff({ name, retry }: TaskDefinition, call: CallBackoff, 
       const { delays } = call
       if (delays !== undefined) return { type, delaysMs: delays.map((each, i) => bounded(each, `delays/${i}`)), jitter }
       if (own.type === 'list') return { ...own, jitter }
-      return refuse(`${AT}/delays`, "missing; the backoff 'list' needs 1 to 100 durations")
+      throw invalidRequest(`${AT}/delays`, "missing; the backoff 'list' needs 1 to 100 durations")
     }
   }
 }

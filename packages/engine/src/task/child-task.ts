@@ -14,6 +14,7 @@ import { inheritedLimits } from '../admission/api-key-limits.ts'
 import { planFollowUps } from '../follow-ups/plan.ts'
 import type { NewTask } from '../ports/broker/new-task.ts'
 import { checkChild } from './check-call.ts'
+import { digestOf, type Sha256 } from './digest.ts'
 import { newTask } from './new-task.ts'
 
 export interface Parent {
@@ -27,9 +28,6 @@ export interface Parent {
 
 const MAX_CHILD_KEY_LENGTH = 256
 
-/** The platform's SHA-256. */
-export type Sha256 = (text: string) => Uint8Array
-
 /**
  * Returns the id of a child task. The id is the same for a given parent, definition and child key, in every attempt and on every
  * machine. It contains the parent's creation time.
@@ -40,9 +38,8 @@ export function childTaskId(
   childKey: string,
   sha256: Sha256,
 ): TaskId {
-  // Each part is prefixed with its length, so that different parts never produce the same string.
-  const text = [parent, name, childKey].map((part) => `${part.length}:${part}`).join('')
-  return createTaskId(queue, readTaskId(parent)?.createdAt ?? 0, sha256(text).subarray(0, ID_RANDOM_BYTES))
+  const digest = digestOf([parent, name, childKey], sha256)
+  return createTaskId(queue, readTaskId(parent)?.createdAt ?? 0, digest.subarray(0, ID_RANDOM_BYTES))
 }
 
 /**
@@ -74,23 +71,7 @@ export function childTask(
   const limits = apiKeyName === undefined ? undefined : inheritedLimits(definition)
   // The child's own children may be counted although the child is not.
   const passesOnApiKey = apiKeyName !== undefined
-  const followUps = planFollowUps(call, {
-    catalogue: definitions,
-    correlationId,
-    traceContext,
-    apiKeyName,
-    passesOnApiKey,
-  })
-  const origin = {
-    id,
-    enqueuedAt: now,
-    correlationId,
-    traceContext,
-    caller,
-    apiKeyName,
-    passesOnApiKey,
-    limits,
-    followUps,
-  }
-  return newTask(definition, input, call, origin)
+  const inherited = { correlationId, traceContext, apiKeyName, passesOnApiKey }
+  const followUps = planFollowUps(call, { catalogue: definitions, ...inherited })
+  return newTask(definition, input, call, { id, enqueuedAt: now, ...inherited, caller, limits, followUps })
 }

@@ -1,6 +1,7 @@
-// Determines what a new task needs to start besides a slot, and how much of it a queue has.
+// Determines the turn of a new task, what it needs to start besides a slot, and how much of it a queue has.
 import type { Catalogue, LimiterKind, QueueDefinition, TaskDefinition } from '@bullpen/contract'
-import type { Need } from '../ports/broker/new-task.ts'
+import { weightOf } from '@bullpen/contract/internal'
+import type { Need, Turn } from '../ports/broker/new-task.ts'
 
 /** The limiter of a queue's permits, and that of a definition's tasks. */
 export const permitsLimiter = (name: string): string => `permits:${name}`
@@ -45,4 +46,9 @@ export function capacitiesOf({ definitions, queue }: Catalogue, name: string): R
     own !== name || concurrency === undefined ? [] : [[definitionLimiter(task), concurrency] as const],
   )
   return Object.fromEntries([...ofPermits, ...ofDefinitions])
+}
+
+/** Returns the turn of a task with this concurrency key, or undefined if it has no key or its queue is not fair. */
+export function turnOf({ fairness }: QueueDefinition, key: string | undefined): Turn | undefined {
+  return fairness === undefined || key === undefined ? undefined : { key, weight: weightOf(fairness, key) }
 }

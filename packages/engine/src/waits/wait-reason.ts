@@ -1,7 +1,8 @@
 // Decides why a task does not run, from what the store knows about the task, its queue and the queue's workers. If several reasons
 // apply, the first one counts, in this order: the task itself, the whole queue, its workers, a limit, the order of the queue.
-import type { DrainMode, LaneWait, TaskRecord, WaitsFor } from '@bullpen/contract'
+import type { DrainMode, ExplainedTask, LaneWait, TaskRecord, WaitsFor } from '@bullpen/contract'
 import { isAlive } from '../fleet/fleet.ts'
+import type { Broker } from '../ports/broker/broker.ts'
 import type { RegisteredWorker } from '../ports/fleet.ts'
 import type { PoolStatus } from '../ports/pool-status.ts'
 import { isLeft } from '../task/task-status.ts'
@@ -105,4 +106,10 @@ export function livePools(workers: readonly RegisteredWorker[], queue: string, n
 /** Returns whether a pool in this state starts tasks. */
 export function isRunning({ state }: Pick<PoolStatus, 'state'>): boolean {
   return state === 'BG_RUNNING' || state === 'ONLINE_RUNNING'
+}
+
+/** Returns the task with what it waits for. Only views of a single task need this. It costs nothing if the task runs or has ended. */
+export async function explained(broker: Pick<Broker, 'waitsFor'>, task: TaskRecord): Promise<ExplainedTask> {
+  const waitsFor = await broker.waitsFor(task)
+  return waitsFor === undefined ? task : { ...task, waitsFor }
 }

@@ -1,5 +1,4 @@
 // Implements the memory broker's consumer, which fetches tasks for a pool and commits the verdicts on them.
-import type { PerConcurrencyKey } from '@bullpen/contract'
 import {
   type Envelope,
   encodeLines,
@@ -10,7 +9,6 @@ import {
 } from '@bullpen/contract/internal'
 import {
   type AttemptEvents,
-  type Candidates,
   type Consumer,
   type ConsumerHost,
   decodeStep,
@@ -22,21 +20,15 @@ import {
   type WaitPool,
   withKeptInput,
 } from '@bullpen/engine/internal'
+import type { MemoryConsumerOptions } from './memory-broker-options.ts'
 import type { Outage } from './outage.ts'
 import type { MemoryStore } from './store/memory-store.ts'
 import { asJson, type Owner, type StoredTask } from './store/stored-task.ts'
 
-export interface MemoryConsumerSettings {
+export interface MemoryConsumerSettings extends Omit<MemoryConsumerOptions, 'queue' | 'worker'> {
   readonly store: MemoryStore
   readonly outage: Outage
-  readonly concurrency: number
   readonly worker: string
-  /** The tasks that may be fetched. By default, all tasks of the queue. */
-  readonly candidates?: Candidates | undefined
-  /** The limits of concurrency keys in the worker's catalogue. */
-  readonly keyLimits?: PerConcurrencyKey | undefined
-  /** The capacities of the queue's limiters in the worker's catalogue. */
-  readonly capacities?: Readonly<Record<string, number>> | undefined
   /** Returns the input that a pipeline run keeps for a task. */
   readonly inputOf: (place: NonNullable<Envelope['run']>) => string | undefined
   /** Called when the consumer no longer fetches tasks. */

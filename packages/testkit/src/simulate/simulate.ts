@@ -134,26 +134,21 @@ export async function simulate<D extends TaskDefinition, R extends Resources = o
 async function runPlan<D extends TaskDefinition, R extends Resources>(
   { task, module, handle }: Handler<D, R>,
   input: InputOf<D>,
-  { resources, clock: requested, middleware = [], ...options }: SimulateOptions<R>,
+  options: SimulateOptions<R>,
   plan: Plan,
   awaitedCalls: Set<string>,
 ): Promise<SimulatedOutcome> {
+  const { resources, clock: requested, middleware = [], ...others } = options
+  const { kinds: _kinds, pairs: _pairs, maxRuns: _maxRuns, withoutEffects: _withoutEffects, ...passedOn } = others
   const clock = fakeClock()
   const real = requested === 'real'
   const simulated = new SimulatedRun<R>(plan, awaitedCalls)
   // The interruptions must not be the reason why the task runs out of time or attempts.
   const definition: D = { ...task, totalMs: 'none', queueMs: 'none' }
-  const { call, correlationId, traceContext, group, followUpOf, timeouts, catalogue } = options
   const world = await resources?.({ clock })
   const settings: RunTaskOptions<R> = {
+    ...passedOn,
     ...(world !== undefined && { resources: world }),
-    ...(call && { call }),
-    ...(correlationId !== undefined && { correlationId }),
-    ...(traceContext !== undefined && { traceContext }),
-    ...(group && { group }),
-    ...(followUpOf !== undefined && { followUpOf }),
-    ...(timeouts && { timeouts }),
-    ...(catalogue && { catalogue }),
     middleware: [simulated.middleware, ...middleware],
     maxAttempts: task.retry.maxAttempts + plan.length,
     endAt: '30d',

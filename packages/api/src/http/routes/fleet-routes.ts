@@ -1,4 +1,5 @@
-// Defines the routes that show the fleet and the commands that control it.
+// Defines the routes that show the fleet, check the installation, and find what Redis holds without an owner, and the commands that
+// control the fleet.
 import {
   commandPageSchema,
   commandQuerySchema,
@@ -6,10 +7,15 @@ import {
   commandsQuerySchema,
   commandViewSchema,
   commandWaitSchema,
+  deleteOrphansSchema,
+  diagnosisSchema,
   fleetQuerySchema,
   fleetViewSchema,
   limitsQuerySchema,
   limitsViewSchema,
+  orphanPageSchema,
+  orphansDeletedSchema,
+  orphansQuerySchema,
   poolPageSchema,
   poolQuerySchema,
   queuePageSchema,
@@ -19,8 +25,10 @@ import {
 } from '@bullpen/contract/internal'
 import { z } from 'zod'
 import { listCommands, sendCommand, showCommand } from '../../handlers/commands.ts'
+import { showDiagnosis } from '../../handlers/diagnosis/show-diagnosis.ts'
 import { listPools, listSlots, showFleet } from '../../handlers/fleet.ts'
 import { listQueues } from '../../handlers/list-queues.ts'
+import { deleteOrphans, findOrphans } from '../../handlers/orphans/orphans.ts'
 import { showLimits } from '../../handlers/show-limits.ts'
 import type { ApiContext } from '../context.ts'
 import { type Route, routesOf } from './route.ts'
@@ -122,6 +130,45 @@ export function fleetRoutes(context: ApiContext): readonly Route[] {
       responses: { 200: { description: 'The command.', schema: commandViewSchema } },
       problems: ['command_not_found', 'redis_unavailable'],
       handle: (call) => showCommand(context, call),
+    }),
+    routes.get('/v1/diagnosis', {
+      access: 'key',
+      operationId: 'diagnose',
+      summary: 'Find what is wrong with the installation',
+      description:
+        'Examines Redis, the configuration, the versions and the workers of the fleet, the queues and the schedules. Returns what is wrong, ' +
+        'why it matters, and what to do about it. If Redis cannot be used, that is the only finding. Nothing is changed. The request takes as long as six round trips to Redis, and sends about ten commands or pipelines for each queue, whatever the number of tasks.',
+      responses: {
+        200: { description: 'The findings, and the checks that have found nothing.', schema: diagnosisSchema },
+      },
+      problems: [],
+      handle: showDiagnosis(context),
+    }),
+    routes.get('/v1/orphans', {
+      access: 'key',
+      operationId: 'findOrphans',
+      summary: 'Find keys in Redis that belong to nothing',
+      description:
+        "Examines a part of the namespace's keys and entries for about 3 s, and returns those that belong to nothing, such as the lock of a " +
+        'task that does not exist. Each of them is examined again, after at least a second, before it is returned. At least half of ' +
+        "Redis's time is left for other clients. Follow `next` until it is absent. A key may be returned twice. The search changes nothing.",
+      query: orphansQuerySchema,
+      responses: {
+        200: { description: 'One page, which may be empty although more pages follow.', schema: orphanPageSchema },
+      },
+      problems: ['invalid_cursor', 'redis_unavailable'],
+      handle: (call) => findOrphans(context, call),
+    }),
+    routes.post('/v1/orphans/delete', {
+      operationId: 'deleteOrphans',
+      summary: 'Delete keys in Redis that belong to nothing',
+      description:
+        'Deletes those of the named keys and entries that have no owner. Whether each of them has an owner is decided again, in the same ' +
+        'atomic step. Keys that are listed for another reason are kept. Repeating the request changes nothing.',
+      body: deleteOrphansSchema,
+      responses: { 200: { description: 'What was deleted, and what was kept.', schema: orphansDeletedSchema } },
+      problems: ['redis_unavailable'],
+      handle: (call) => deleteOrphans(context, call),
     }),
   ]
 }

@@ -1,11 +1,9 @@
 // Defines the table of all routes that programs use. The server registers the routes, and the OpenAPI document describes them.
 import type { ApiContext } from '../context.ts'
 import { deadTaskRoutes } from './dead-task-routes.ts'
-import { diagnosisRoutes } from './diagnosis-routes.ts'
 import { eventRoutes } from './event-routes.ts'
 import { fleetRoutes } from './fleet-routes.ts'
 import { groupRoutes } from './group-routes.ts'
-import { orphanRoutes } from './orphan-routes.ts'
 import { probeRoutes } from './probe-routes.ts'
 import type { Route } from './route.ts'
 import { runRoutes } from './run-routes.ts'
@@ -21,8 +19,6 @@ export function routeTable(context: ApiContext): readonly Route[] {
     ...runRoutes(context),
     ...scheduleRoutes(context),
     ...fleetRoutes(context),
-    ...diagnosisRoutes(context),
-    ...orphanRoutes(context),
     ...probeRoutes(context),
   ]
 }

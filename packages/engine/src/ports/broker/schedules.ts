@@ -4,6 +4,7 @@ import type { Edition, Editions } from '../../schedule/editions.ts'
 import type { ScheduleChange } from '../../schedule/schedule-diff.ts'
 import type { ScheduleRecord } from '../../schedule/schedule-record.ts'
 import type { TroubleCounts } from '../../schedule/trouble-changes.ts'
+import { hex } from '../../task/digest.ts'
 import type { NewTask } from './new-task.ts'
 
 /** A schedule together with the status of its last run. */
@@ -143,7 +144,7 @@ export interface ScheduleStore {
 
 /** Returns a token for one write of a schedule. */
 export function newToken(randomBytes: (size: number) => Uint8Array): string {
-  return [...randomBytes(TOKEN_BYTES)].map((byte) => byte.toString(16).padStart(2, '0')).join('')
+  return hex(randomBytes(TOKEN_BYTES))
 }
 
 const TOKEN_BYTES = 9
