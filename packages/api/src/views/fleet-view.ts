@@ -57,17 +57,13 @@ export function slotView(
     state,
     label: SLOT_STATE_LABELS[state],
     since: timeText(since),
-    ...(task === undefined
-      ? {}
-      : {
-          task: {
-            id: task.id,
-            task: task.task,
-            fencingToken: task.fencingToken,
-            ...definitionFields(task.task, catalogue),
-            ...optionalTime('timeoutAt', task.timeoutAt),
-          },
-        }),
+    task: task && {
+      id: task.id,
+      task: task.task,
+      fencingToken: task.fencingToken,
+      ...definitionFields(task.task, catalogue),
+      ...optionalTime('timeoutAt', task.timeoutAt),
+    },
   }
 }
 

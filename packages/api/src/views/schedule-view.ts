@@ -27,16 +27,13 @@ export function scheduleView(state: ScheduleState, next: number): ScheduleView {
     changedBy: record.changedBy,
     nextTicks: ticks.map(timeText),
     waiting: record.waiting.map(timeText),
-    ...(lastRun === undefined
-      ? {}
-      : {
-          lastRun: {
-            id: lastRun.id,
-            tick: timeText(lastRun.tick),
-            at: timeText(lastRun.at),
-            ...(lastStatus === undefined ? {} : { status: lastStatus }),
-          },
-        }),
+    // JSON leaves undefined fields out.
+    lastRun: lastRun && {
+      id: lastRun.id,
+      tick: timeText(lastRun.tick),
+      at: timeText(lastRun.at),
+      status: lastStatus,
+    },
     runs: record.runs,
     skipped: record.skipped,
     ...optionalTime('missedAt', record.missedAt),

@@ -46,8 +46,10 @@ export class MemoryStore {
   readonly #clock: Clock
   readonly #stallMs: number
   readonly #reports: TaskReports
-  #started = 0
-  #recovered = 0
+  /** How many times a task was fetched. */
+  started = 0
+  /** The number of times that a task has waited again because its owner was lost. */
+  recovered = 0
   #offersAgain = false
   readonly #breakers = new QueueBreakers(Math.random)
   readonly #budgets = new RetryBudgets(
@@ -120,11 +122,6 @@ export class MemoryStore {
     return this.#reports.attempt(task, owner)
   }
 
-  /** How many times a task was fetched. */
-  get started(): number {
-    return this.#started
-  }
-
   /** Fetches the task that starts next. `only`, if given, contains the ids of the tasks that may start. */
   take(owner: Owner, only?: readonly TaskId[]): StoredTask | undefined {
     const task = this.places.next(only)
@@ -132,7 +129,7 @@ export class MemoryStore {
     this.places.activate(task)
     task.owner = owner
     task.fencingToken++
-    this.#started++
+    this.started++
     task.startedAt = this.#clock.now()
     this.#admit(task, task.startedAt)
     return task
@@ -223,7 +220,7 @@ export class MemoryStore {
     if (task.owner !== owner) return
     task.owner = undefined
     this.places.after(this.#stallMs, () => {
-      this.#recovered++
+      this.recovered++
       if (!lives) task.losses++
       if (!lives && (task.deaths === 0 || task.alone === task.fencingToken)) task.deaths++
       const now = this.#clock.now()
@@ -241,11 +238,6 @@ export class MemoryStore {
       this.#reports.lost(task)
       this.places.wait(task, 'head')
     })
-  }
-
-  /** The number of times that a task has waited again because its owner was lost. */
-  get recovered(): number {
-    return this.#recovered
   }
 
   /** Ends the next task if its owner has died too often for the task to be started again. Returns that task. */

@@ -47,10 +47,7 @@ export interface Owner {
   cancel(cause: CancelCause): void
 }
 
-export interface StoredTask {
-  readonly id: TaskId
-  readonly task: string
-  readonly queue: string
+export interface StoredTask extends Pick<NewTask, 'id' | 'task' | 'queue' | 'enqueuedAt' | 'maxAttempts' | 'priority'> {
   /** Changes if a dead task is retried, as does `dataBytes`. */
   envelope: Envelope
   /** The size of the envelope as JSON, in bytes. */
@@ -71,11 +68,8 @@ export interface StoredTask {
   readonly countedFor: string | undefined
   /** Encodes the task's payloads, which are stored in encoded form. */
   readonly codec: PayloadCodec | undefined
-  readonly enqueuedAt: number
   /** Changes if the task is postponed, as does `expiresAt`. */
   delayMs: number
-  readonly maxAttempts: number
-  readonly priority: number
   readonly turn: Turn | undefined
   /** Where the task waits, if it takes turns or needs something. */
   readonly lane: Lane | undefined
@@ -205,46 +199,21 @@ export function statusOf({ place, owner, attemptsMade, attempts }: StoredTask): 
 }
 
 export function recordOf(task: StoredTask): TaskRecord {
-  const {
-    id,
-    queue,
-    envelope,
-    codec,
-    output,
-    fencingToken,
-    attemptsMade,
-    maxAttempts,
-    priority,
-    enqueuedAt,
-    dueAt,
-    startedAt,
-    endedAt,
-  } = task
+  const { id, queue, maxAttempts, priority, enqueuedAt, dueAt, startedAt, endedAt, attemptsMade, attempts } = task
+  const { envelope, codec, output } = task
+  const { version, correlationId, traceContext, concurrencyKey } = envelope
   const status = statusOf(task)
   return {
-    id,
+    ...{ id, queue, maxAttempts, priority, enqueuedAt, dueAt, startedAt, endedAt, attemptsMade, attempts, status },
+    ...{ version, correlationId, traceContext, concurrencyKey },
     task: task.task,
-    version: envelope.version,
-    queue,
-    status,
-    fencingToken: status === 'expired' ? 0 : fencingToken,
-    attemptsMade,
-    maxAttempts,
-    priority,
+    fencingToken: status === 'expired' ? 0 : task.fencingToken,
     input: decodeInput(envelope, codec),
     meta: envelope.meta ?? {},
     tags: envelope.tags ?? [],
-    correlationId: envelope.correlationId,
-    traceContext: envelope.traceContext,
-    concurrencyKey: envelope.concurrencyKey,
-    enqueuedAt,
-    dueAt,
-    startedAt,
-    endedAt,
     progress: isFinal(status) ? undefined : task.progress,
     ...(task.steps.size > 0 && { steps: [...task.steps.keys()] }),
     output: codec === undefined || output === undefined ? output : decodePayload(output, codec),
-    attempts: task.attempts,
     ...(status === 'dead' && task.errorKind !== undefined && { fingerprint: task.errorKind.fingerprint }),
     ...(envelope.followUpOf !== undefined && { followUpOf: envelope.followUpOf as TaskId | GroupId }),
     ...(task.followUps.length > 0 && {

@@ -47,9 +47,7 @@ function linesOf({ followUps, next, compensations }: StoredTask): string {
 
 export class TaskPlaces {
   readonly #clock: Clock
-  readonly #retention: Retention
-  readonly #onEnded: (task: StoredTask) => void
-  readonly #onRemoved: (task: StoredTask) => void
+  readonly #options: TaskPlacesOptions
   readonly #timers: Timers
   #tasks: readonly StoredTask[] = []
   #accepted = 0
@@ -66,12 +64,11 @@ export class TaskPlaces {
   /** When the next wake is scheduled because a key may start a task again. */
   #wakesAt = Number.POSITIVE_INFINITY
 
-  constructor({ clock, retention, onEnded, onRemoved, blockedBy }: TaskPlacesOptions) {
+  constructor(options: TaskPlacesOptions) {
+    const { clock, blockedBy } = options
+    this.#options = options
     this.#clock = clock
     this.#timers = new Timers(clock)
-    this.#retention = retention
-    this.#onEnded = onEnded
-    this.#onRemoved = onRemoved
     this.#starts = new KeyStarts(
       clock,
       (key) => this.#tasks.filter(({ place, turn }) => place === 'active' && turn?.key === key).length,
@@ -108,7 +105,7 @@ export class TaskPlaces {
   remove(task: StoredTask): void {
     this.#leaveWaiting(task)
     this.#tasks = this.#tasks.filter((each) => each !== task)
-    this.#onRemoved(task)
+    this.#options.onRemoved(task)
   }
 
   get all(): readonly StoredTask[] {
@@ -317,7 +314,7 @@ export class TaskPlaces {
     task.owner = undefined
     task.dueAt = undefined
     task.endedAt = this.#clock.now()
-    this.#onEnded(task)
+    this.#options.onEnded(task)
     const status = statusOf(task)
     // A completed task of a pipeline run has passed its output on, and a task that was cancelled with its run is of no use to anyone.
     const isUnkept = status === 'completed' || (status === 'cancelled' && task.isCancelledWithRun)
@@ -348,14 +345,14 @@ export class TaskPlaces {
   /** Removes the tasks of one status that are past their retention. Checks again when the newest task reaches its maximum age. */
   #removeOld(status: TaskStatus): void {
     const ended = this.in(status === 'completed' ? 'completed' : 'failed').filter((task) => statusOf(task) === status)
-    const kept = (isFinal(status) ? this.#retention[status] : undefined) ?? {}
+    const kept = (isFinal(status) ? this.#options.retention[status] : undefined) ?? {}
     const { old, nextAt } = oldTasks(ended, kept, this.#clock.now())
     for (const task of old) {
       const { cancelledBy } = task
       if (cancelledBy !== undefined && endedBeforeItRan(task)) {
         this.#removedOf.set(cancelledBy, (this.#removedOf.get(cancelledBy) ?? 0) + 1)
       }
-      this.#onRemoved(task)
+      this.#options.onRemoved(task)
     }
     if (old.size > 0) this.#tasks = this.#tasks.filter((task) => !old.has(task))
     if (nextAt !== undefined) this.#timers.after(nextAt - this.#clock.now(), () => this.#removeOld(status))
