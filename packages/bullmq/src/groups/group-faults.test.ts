@@ -11,6 +11,7 @@ import { openPatientBroker } from '../broker/patient-broker.fixture.ts'
 import { scriptProxy } from '../internals/index-model/script-proxy.fixture.ts'
 import { groupEndedChannel, groupKeys, groupsKey, queueKeys } from '../keys.ts'
 import { visitRegistry } from '../leader/visit-registry.ts'
+import { ageClaims } from '../outbox/age-claims.fixture.ts'
 import { followUpDeliveries } from '../outbox/follow-up-deliveries.ts'
 import { createForwarder, type Forwarder, type Outbox, queueOutbox } from '../outbox/forwarder.ts'
 import { createTargetQueues } from '../outbox/target-queues.ts'
@@ -120,14 +121,7 @@ async function openWorld(onError: Group['onError']) {
     /** Writes the end of a member, as the script that ends a task does. */
     end: (member: number, letter: string) => redis.xadd(keys.outbox, '*', 'e', `g ${id} ${member} ${letter}`),
     /** Makes every claim old enough for another process to take it over. */
-    async ageClaims(): Promise<void> {
-      for (const outbox of [keys.outbox, groupKeys(namespace, id).outbox]) {
-        const pending = await redis.xpending(outbox, 'forwarders', '-', '+', 1_000).catch(() => [])
-        for (const [entry] of pending as [string][]) {
-          await redis.xclaim(outbox, 'forwarders', 'forwarder', 0, entry, 'IDLE', 60_000, 'JUSTID')
-        }
-      }
-    },
+    ageClaims: () => ageClaims(redis, [keys.outbox, groupKeys(namespace, id).outbox]),
     /** Deletes the members, as if they had run and were not kept. */
     async runMembers(): Promise<void> {
       await redis.del(keys.wait, ...ids.map((each: TaskId) => keys.job(each)))

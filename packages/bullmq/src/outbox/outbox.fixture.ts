@@ -10,6 +10,7 @@ import { z } from 'zod'
 import { openPatientBroker } from '../broker/patient-broker.fixture.ts'
 import { queueKeys } from '../keys.ts'
 import { silent } from '../setup.fixture.ts'
+import { ageClaims } from './age-claims.fixture.ts'
 import { followUpDeliveries } from './follow-up-deliveries.ts'
 import { createForwarder, type Forwarder, queueOutbox } from './forwarder.ts'
 import { createTargetQueues } from './target-queues.ts'
@@ -63,14 +64,7 @@ export async function openQueues(redisUrl = inject('redisUrl')) {
       if (ids.length > 0) await redis.del(keys.target.wait, ...ids.map(keys.target.job))
     },
     /** Makes every claim old enough for another process to take it over. */
-    async ageClaims(): Promise<void> {
-      const pending = (await redis.xpending(keys.source.outbox, 'forwarders', '-', '+', 1_000).catch(() => [])) as [
-        string,
-      ][]
-      for (const [id] of pending) {
-        await redis.xclaim(keys.source.outbox, 'forwarders', 'forwarder', 0, id, 'IDLE', 60_000, 'JUSTID')
-      }
-    },
+    ageClaims: () => ageClaims(redis, [keys.source.outbox]),
     /** A forwarder with a connection of its own. */
     forwarder(through = redisUrl) {
       const own = new Redis(through, { maxRetriesPerRequest: null })

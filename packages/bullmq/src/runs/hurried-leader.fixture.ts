@@ -2,6 +2,7 @@
 import type { RunId } from '@bullpen/contract'
 import type { Redis } from 'ioredis'
 import { queueKeys, runKeys, runsKey } from '../keys.ts'
+import { ageClaims } from '../outbox/age-claims.fixture.ts'
 
 export interface HurriedRuns {
   readonly redis: Redis
@@ -12,21 +13,17 @@ export interface HurriedRuns {
 
 /** After this time, in ms, an entry counts as left. Living processes deliver their entries sooner. */
 const LEFT_MS = 500
-/** Makes a claim so old that the leader takes it over, in ms. */
-const LONG_AGO_MS = 60_000
 const EVERY_MS = 100
 
 /** Lets the leader visit the runs at once, and take over entries that a process has claimed and not delivered. */
 export async function hurryLeader({ redis, namespace, queues, ids }: HurriedRuns, leftMs = LEFT_MS): Promise<void> {
   for (const id of ids) await redis.zadd(runsKey(namespace), 'XX', 0, id)
   const outboxes = [...ids.map((id) => runKeys(namespace, id)), ...queues.map((queue) => queueKeys(namespace, queue))]
-  for (const { outbox } of outboxes) {
-    // The consumer group does not exist before the first claim.
-    const pending = await redis.xpending(outbox, 'forwarders', 'IDLE', leftMs, '-', '+', 1_000).catch(() => [])
-    for (const [entry] of pending as [string][]) {
-      await redis.xclaim(outbox, 'forwarders', 'forwarder', 0, entry, 'IDLE', LONG_AGO_MS, 'JUSTID').catch(() => {})
-    }
-  }
+  await ageClaims(
+    redis,
+    outboxes.map(({ outbox }) => outbox),
+    leftMs,
+  )
 }
 
 /** Calls {@link hurryLeader} again and again until the returned function is called. */

@@ -26,24 +26,7 @@ export interface WorkerProcessOptions<C extends Catalogue> {
   readonly retention?: Retention
 }
 
-export interface WorkerProcess {
-  readonly name: string
-  /** Whether the process is dead or frozen, so that others may run its tasks. */
-  isLost(): boolean
-  isLeading(): boolean
-  /** Resolves when the broker of the process has received the replies to all that it has sent. */
-  replied(): Promise<void>
-  /** Ends the process without a word. */
-  kill(): Promise<void>
-  /** Cuts the process off from Redis for so long that its locks have expired. */
-  freeze(): Promise<void>
-  /** Ends a freeze. What the process has sent in the meantime reaches Redis now. */
-  thaw(): void
-  /** Shuts the process down as for a deploy. */
-  drain(): Promise<void>
-  /** Ends the process if it has not ended yet, and resolves when everything is closed. */
-  close(): Promise<void>
-}
+export type WorkerProcess = Awaited<ReturnType<typeof openWorkerProcess>>
 
 /** A new leader is found, and lost tasks are requeued, within a second. The lock duration is the default. */
 const LEADER_TIMES = { leaseMs: 1_000, renewMs: 200, roundMs: 100 }
@@ -51,7 +34,7 @@ const LOCKS = { lockMs: 5_000, renewalMs: 200 }
 const WAKE_EVERY_MS = 50
 const DRAIN = { drainMs: 20, graceMs: 200 }
 
-export async function openWorkerProcess<C extends Catalogue>(options: WorkerProcessOptions<C>): Promise<WorkerProcess> {
+export async function openWorkerProcess<C extends Catalogue>(options: WorkerProcessOptions<C>) {
   const { name, redisUrl, namespace, redis, catalogue, handlers, slots, retention = {} } = options
   const proxy = await faultProxy(redisUrl)
   const common = { redisUrl: proxy.url, namespace, log: silent }
@@ -111,10 +94,12 @@ export async function openWorkerProcess<C extends Catalogue>(options: WorkerProc
 
   return {
     name,
+    /** Whether the process is dead or frozen, so that others may run its tasks. */
     isLost: () => isLost,
     isLeading: broker.isLeading,
-    // Redis replies in the order in which the commands were sent.
+    /** Resolves when the broker has received the replies to all that it has sent. Redis replies in the order of the commands. */
     replied: () => repeated(broker.ping),
+    /** Ends the process without a word. */
     async kill() {
       // The operating system closes the connections of a dead process. Whatever the handlers do from now on does not arrive.
       proxy.reset()
@@ -122,21 +107,25 @@ export async function openWorkerProcess<C extends Catalogue>(options: WorkerProc
       await expireLocks()
       void close()
     },
+    /** Cuts the process off from Redis for so long that its locks have expired. */
     async freeze() {
       proxy.cut()
       // Redis wakes the workers of a queue in turn, and would wake the frozen one, while the others wait for up to ten seconds.
       waking = setInterval(wakeWorkers, WAKE_EVERY_MS)
       await expireLocks()
     },
+    /** Ends a freeze. What the process has sent in the meantime reaches Redis now. */
     thaw() {
       isLost = false
       clearInterval(waking)
       proxy.mend()
     },
+    /** Shuts the process down as for a deploy. */
     async drain() {
       await Promise.all(pools.map((pool) => pool.drain(DRAIN)))
       await close()
     },
+    /** Ends the process if it has not ended yet, and resolves when everything is closed. */
     close,
   }
 }

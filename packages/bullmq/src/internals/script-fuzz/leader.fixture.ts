@@ -7,6 +7,7 @@ import { groupKeys, groupsKey, queueKeys, runKeys, runsKey } from '../../keys.ts
 import { createHousekeeping } from '../../leader/housekeeping.ts'
 import { reportLostWorkers } from '../../leader/lost-workers.ts'
 import { visitDue, visitRegistry } from '../../leader/visit-registry.ts'
+import { ageClaims } from '../../outbox/age-claims.fixture.ts'
 import { followUpDeliveries } from '../../outbox/follow-up-deliveries.ts'
 import { createForwarder, type Forwarder, queueOutbox } from '../../outbox/forwarder.ts'
 import { createTargetQueues } from '../../outbox/target-queues.ts'
@@ -25,9 +26,6 @@ export interface FuzzLeader {
   /** Makes every claim so old that the next visit takes it over, and every visit due. */
   hurry(queues: readonly string[]): Promise<void>
 }
-
-/** Makes a claim look so old that its process must have died, in ms. */
-const LONG_AGO_MS = 60_000
 
 /** `onFault` is called with what must not happen: a duty that fails, a repair, or an entry that is refused. */
 export function fuzzLeader(
@@ -93,13 +91,10 @@ export function fuzzLeader(
         ...ofRuns.map((id) => runKeys(namespace, id)),
         ...names.map((name) => queueKeys(namespace, name)),
       ]
-      for (const { outbox } of outboxes) {
-        // The consumer group does not exist before the first claim.
-        const pending = await redis.xpending(outbox, 'forwarders', '-', '+', 1_000).catch(() => [])
-        for (const [entry] of pending as [string][]) {
-          await redis.xclaim(outbox, 'forwarders', 'forwarder', 0, entry, 'IDLE', LONG_AGO_MS, 'JUSTID').catch(ignore)
-        }
-      }
+      await ageClaims(
+        redis,
+        outboxes.map(({ outbox }) => outbox),
+      )
     },
   }
 }

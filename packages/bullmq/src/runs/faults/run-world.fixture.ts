@@ -9,6 +9,7 @@ import { inject, onTestFinished } from 'vitest'
 import { z } from 'zod'
 import { queueKeys, runChannels, runKeys, runsKey } from '../../keys.ts'
 import { visitRegistry } from '../../leader/visit-registry.ts'
+import { ageClaims } from '../../outbox/age-claims.fixture.ts'
 import { createForwarder, queueOutbox } from '../../outbox/forwarder.ts'
 import { createTargetQueues } from '../../outbox/target-queues.ts'
 import { runDeliveries } from '../run-deliveries.ts'
@@ -17,21 +18,6 @@ import { runVisit } from '../run-visits.ts'
 
 const QUEUES = ['io', 'cpu'] as const
 const task = defineTask({ name: 'work.item', queue: 'io', input: z.unknown() })
-
-export interface RunProcess {
-  /** Starts the run, or repeats its start. */
-  start(): Promise<unknown>
-  cancel(): Promise<unknown>
-  /** Runs every task that waits, and forwards their ends. */
-  runTasks(): Promise<void>
-  /** Does what the leader does for the run. */
-  visit(): Promise<void>
-  /**
-   * Does all of this until the leader has forgotten the run, and also takes over what another process has left. If the process loses its
-   * connection, the promise never settles.
-   */
-  work(): Promise<void>
-}
 
 /** `count` is the number of items of the source. */
 export async function openRunWorld({ count, take }: { readonly count: number; readonly take?: number }) {
@@ -65,18 +51,8 @@ export async function openRunWorld({ count, take }: { readonly count: number; re
   const inQueue = (queue: string, input?: object) => ({ ...newTask(task, {}, {}, origin), queue, input })
   const run: NewRun = { settings, tasks: [inQueue('io', {}), inQueue('io'), inQueue('cpu'), inQueue('cpu', {})] }
 
-  /** Makes every claim so old that another process may take it over. */
-  async function ageClaims(): Promise<void> {
-    for (const outbox of outboxes) {
-      const pending = await redis.xpending(outbox, 'forwarders', '-', '+', 1_000).catch(() => [])
-      for (const [entry] of pending as [string][]) {
-        await redis.xclaim(outbox, 'forwarders', 'forwarder', 0, entry, 'IDLE', 60_000, 'JUSTID')
-      }
-    }
-  }
-
   /** Opens a process with a connection of its own. */
-  function open(through = redisUrl): RunProcess {
+  function open(through = redisUrl) {
     const own = new Redis(through, { maxRetriesPerRequest: null })
     own.on('error', () => {})
     const targets = createTargetQueues(own, namespace)
@@ -146,14 +122,21 @@ export async function openRunWorld({ count, take }: { readonly count: number; re
     }
 
     return {
+      /** Starts the run, or repeats its start. */
       start: () => store.start(run),
       cancel: () => store.cancel(id, 'ann'),
+      /** Runs every task that waits, and forwards their ends. */
       runTasks,
+      /** Does what the leader does for the run. */
       visit: () => visit(id),
-      async work() {
+      /**
+       * Does all of this until the leader has forgotten the run, and also takes over what another process has left. If the process loses
+       * its connection, the promise never settles.
+       */
+      async work(): Promise<void> {
         while ((await registry.count()) > 0) {
           await runTasks()
-          await ageClaims()
+          await ageClaims(redis, outboxes)
           await visit(id)
         }
       },
@@ -165,7 +148,7 @@ export async function openRunWorld({ count, take }: { readonly count: number; re
     ran,
     announced,
     open,
-    ageClaims,
+    ageClaims: () => ageClaims(redis, outboxes),
     /** The output of the run if it is completed. */
     output: Array.from({ length: take ?? count }, (_, n) => 10 * (10 * n + 1) + 2),
     outputOf: async () => JSON.parse((await redis.hget(keys.meta, 'output')) || 'null'),
