@@ -10,6 +10,14 @@ import { unsupportedServer } from './redis/server/server-version.ts'
 import { type Commander, runScript } from './scripts/script.ts'
 import { claimNamespaceScript, isLegacyScript } from './store/scripts.ts'
 
+/** How stores and queries reach the data of a namespace. */
+export interface RedisAccess {
+  readonly redis: Commander
+  readonly namespace: string
+  /** Runs a command once the namespace is known to be compatible, and limits how long the caller waits for the reply. */
+  readonly call: <T>(run: () => Promise<T>) => Promise<T>
+}
+
 export interface SchemaGuard {
   /**
    * Returns undefined once the namespace is known to be compatible. Until then, returns a promise, which rejects with

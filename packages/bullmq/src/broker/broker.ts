@@ -59,7 +59,7 @@ import type { BrokerOptions, BullmqBroker } from './broker-options.ts'
 import { createCancelling } from './cancelling.ts'
 import { createDeadTasks } from './dead-tasks.ts'
 import { createEnqueueing, type EnqueueingOptions } from './enqueueing.ts'
-import { openQueueTable } from './queue-handles.ts'
+import { openQueueTable, queueReader } from './queue-handles.ts'
 import { createTaskQueries } from './task-queries.ts'
 
 /**
@@ -100,28 +100,17 @@ export function openBroker(options: BrokerOptions): BullmqBroker {
   }
 
   const { admitMembers, ...enqueueing } = createEnqueueing({
-    ...{
-      redis,
-      redisUrl,
-      queues,
-      schema,
-      admission,
-      features,
-      memory,
-      records,
-      starts,
-      sizeLimit,
-      codec,
-      acknowledged,
-      onRefused,
-    },
+    ...{ redis, redisUrl, queues, schema, admission, features, memory, records, starts },
+    ...{ sizeLimit, codec, acknowledged, onRefused },
   })
-  const queries = createTaskQueries({ redis, namespace, queues, call, now, codec, log })
+  const access = { redis, namespace, queues, call, now }
+  const ofQueue = queueReader(access)
+  const queries = createTaskQueries({ ...access, codec, log })
   return {
     ...enqueueing,
     ...queries,
-    ...createCancelling({ redis, namespace, queues, call, now, processName, onCancelled }),
-    ...createDeadTasks({ redis, namespace, queues, call, sizeLimit, codec, now }),
+    ...createCancelling({ ...access, processName, onCancelled }),
+    ...createDeadTasks({ ...access, sizeLimit, codec }),
     ...createQueueTokens({ redis, queues, admission, call }),
 
     concurrencyKeys: async (query) => readKeys(redis, queues.of(query.queue).keys, query, call),
@@ -149,18 +138,11 @@ export function openBroker(options: BrokerOptions): BullmqBroker {
       const home = queues.of(page.queue)
       return call(() => readBoardJobs(redis, home, page))
     },
-    head: async (queue) => {
-      const { keys } = queues.of(queue)
-      return call(() => readQueueHead(redis, keys))
-    },
-    lostTasks: async (queue) => {
-      const { keys } = queues.of(queue)
-      return call(() => readLostTasks(redis, keys))
-    },
-    recentEnds: async (queue, since, fingerprints) => {
-      const { keys } = queues.of(queue)
-      return call(() => countRecentEnds(redis, keys, since, fingerprints))
-    },
+    head: ofQueue((keys) => readQueueHead(redis, keys)),
+    lostTasks: ofQueue((keys) => readLostTasks(redis, keys)),
+    recentEnds: ofQueue((keys, since: number, fingerprints: readonly string[]) =>
+      countRecentEnds(redis, keys, since, fingerprints),
+    ),
     isLeading: () => leader?.isLeading() ?? false,
     async checkServer() {
       if (memory !== undefined) await call(() => memory.check())

@@ -6,17 +6,10 @@ import type { Broker } from '@bullpen/engine'
 import { readProgress, storeRule } from '../cancel/by-filter.ts'
 import { cancelById, type OnEnded, reportLateEnd } from '../cancel/by-id.ts'
 import { wakeLeader } from '../leader/leader.ts'
-import type { Commander } from '../scripts/script.ts'
 import type { BrokerOptions } from './broker-options.ts'
-import type { QueueTable } from './queue-handles.ts'
+import type { QueueAccess } from './queue-handles.ts'
 
-export interface CancellingOptions {
-  readonly redis: Commander
-  readonly namespace: string
-  readonly queues: QueueTable
-  /** Runs a command once the namespace is known to be compatible, and limits how long the caller waits for the reply. */
-  readonly call: <T>(run: () => Promise<T>) => Promise<T>
-  readonly now: () => number
+export interface CancellingOptions extends QueueAccess {
   /** Names this process in the records of the tasks that it cancels. */
   readonly processName: string
   /** Called for a task whose `cancel` has rejected, if Redis turns out to have cancelled it. */

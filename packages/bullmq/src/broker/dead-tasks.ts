@@ -13,20 +13,14 @@ import {
   readDeadRequests,
   stopRequest,
 } from '../queries/dead-tasks.ts'
-import { type Commander, runScript } from '../scripts/script.ts'
+import { runScript } from '../scripts/script.ts'
 import { deleteTaskScript, retryTaskScript, storeDeadRequestScript } from '../store/scripts.ts'
-import type { QueueTable } from './queue-handles.ts'
+import { type QueueAccess, queueReader } from './queue-handles.ts'
 
-export interface DeadTasksOptions {
-  readonly redis: Commander
-  readonly namespace: string
-  readonly queues: QueueTable
-  /** Runs a command once the namespace is known to be compatible, and limits how long the caller waits for the reply. */
-  readonly call: <T>(run: () => Promise<T>) => Promise<T>
+export interface DeadTasksOptions extends QueueAccess {
   /** The maximum size of one task's stored data, in bytes. */
   readonly sizeLimit: number
   readonly codec: PayloadCodec | undefined
-  readonly now: () => number
 }
 
 /** How many requests a queue may have. The leader reads all of them in every turn. */
@@ -122,9 +116,6 @@ export function createDeadTasks(
       return home && call(() => stopRequest(redis, home.keys, { id, by }))
     },
 
-    async listDeadRequests(queue, limit) {
-      const { keys } = queues.of(queue)
-      return call(() => readDeadRequests(redis, keys, limit))
-    },
+    listDeadRequests: queueReader(options)((keys, limit: number) => readDeadRequests(redis, keys, limit)),
   }
 }

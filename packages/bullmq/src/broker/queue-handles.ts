@@ -5,6 +5,7 @@ import { Queue } from 'bullmq'
 import { blockingConnection, COMMAND_TIMEOUT_MS, replicationConnection } from '../connection.ts'
 import { prefixOf, type QueueKeys, queueKeys } from '../keys.ts'
 import { openStreamFollower, type StreamFollower } from '../redis/stream-follower.ts'
+import type { RedisAccess } from '../schema.ts'
 import type { Commander } from '../scripts/script.ts'
 import { type AddAllTasks, type AddTask, allTasksAdder, taskAdder } from '../store/add.ts'
 import { backendFactory } from '../store/backend.ts'
@@ -19,6 +20,22 @@ export interface QueueHandles {
   readonly keys: QueueKeys
   readonly completions: CompletionListener
 }
+
+/** How a broker reaches the data of its queues. */
+export interface QueueAccess extends RedisAccess {
+  readonly queues: QueueTable
+  /** The time in ms since 1970, by Redis's clock. */
+  readonly now: () => number
+}
+
+/** Returns a function that reads something of the queue with the given name. It rejects with `queue_not_found`. */
+export const queueReader =
+  ({ queues, call }: Pick<QueueAccess, 'queues' | 'call'>) =>
+  <More extends readonly unknown[], Found>(read: (keys: QueueKeys, ...more: More) => Promise<Found>) =>
+  async (queue: string, ...more: More): Promise<Found> => {
+    const { keys } = queues.of(queue)
+    return call(() => read(keys, ...more))
+  }
 
 export interface QueueTable {
   readonly all: readonly QueueHandles[]

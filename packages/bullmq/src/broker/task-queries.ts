@@ -13,18 +13,11 @@ import { readTogether } from '../queries/read-together.ts'
 import { addStateReads, decodeState, hasLane, type PayloadDecoder, STATE_READS } from '../queries/task-state.ts'
 import { readWaitFacts } from '../queries/wait-facts.ts'
 import { throttledLog } from '../redis/throttled-log.ts'
-import { type Commander, runScript } from '../scripts/script.ts'
+import { runScript } from '../scripts/script.ts'
 import { mayHaveEndedScript } from '../store/scripts.ts'
-import type { QueueHandles, QueueTable } from './queue-handles.ts'
+import { type QueueAccess, type QueueHandles, queueReader } from './queue-handles.ts'
 
-export interface TaskQueriesOptions {
-  readonly redis: Commander
-  readonly namespace: string
-  readonly queues: QueueTable
-  /** Runs a read once the namespace is known to be compatible, and limits how long the caller waits for the reply. */
-  readonly call: <T>(run: () => Promise<T>) => Promise<T>
-  /** Returns the time in ms since 1970, by Redis's clock. */
-  readonly now: () => number
+export interface TaskQueriesOptions extends QueueAccess {
   readonly codec: PayloadCodec | undefined
   readonly log: Log
 }
@@ -39,6 +32,7 @@ export function createTaskQueries(
   'find' | 'waitsFor' | 'waitUntilFinished' | 'list' | 'searchDead' | 'countDead' | 'counts' | 'totals' | 'heldRetries'
 > {
   const { redis, namespace, queues, call, now, codec, log } = options
+  const ofQueue = queueReader(options)
 
   const warnUnreadable = throttledLog((err: Error, suppressed) => {
     log.warn(
@@ -143,30 +137,16 @@ export function createTaskQueries(
       return { tasks: await readListed(home, ids, 'dead'), next }
     },
 
-    countDead: async (queue, limit = ALL_FINGERPRINTS) => {
-      const { keys } = queues.of(queue)
-      return call(() => countByFingerprint(redis, keys, limit))
-    },
+    countDead: ofQueue((keys, limit: number = ALL_FINGERPRINTS) => countByFingerprint(redis, keys, limit)),
+    counts: ofQueue((keys) => countTasks(redis, keys)),
+    totals: ofQueue((keys) => readTotals(redis, keys)),
 
-    counts: async (queue) => {
-      const { keys } = queues.of(queue)
-      return call(() => countTasks(redis, keys))
-    },
-
-    totals: async (queue) => {
-      const { keys } = queues.of(queue)
-      return call(() => readTotals(redis, keys))
-    },
-
-    heldRetries: async (queue, tasks) => {
-      const { keys } = queues.of(queue)
-      const counts = await call(() =>
-        readTogether(redis, (reads) => {
-          for (const task of tasks) reads.zcountAbove(keys.heldRetries(task), now())
-        }),
-      )
+    heldRetries: ofQueue(async (keys, tasks: readonly string[]) => {
+      const counts = await readTogether(redis, (reads) => {
+        for (const task of tasks) reads.zcountAbove(keys.heldRetries(task), now())
+      })
       return counts.map(Number)
-    },
+    }),
   }
 }
 

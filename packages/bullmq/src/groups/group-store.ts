@@ -22,7 +22,8 @@ import {
 import { requestDigest, sha256 } from '@bullpen/engine/node'
 import { type GroupKeys, groupEndedChannel, groupKeys, groupQueuesChannel } from '../keys.ts'
 import type { VisitRegistry } from '../leader/visit-registry.ts'
-import { type Commander, runScript } from '../scripts/script.ts'
+import type { RedisAccess } from '../schema.ts'
+import { runScript } from '../scripts/script.ts'
 import {
   addMembersScript,
   cancelGroupScript,
@@ -35,14 +36,10 @@ import { cancelMembers } from './group-deliveries.ts'
 import { type AddedRequest, addedRequestOf, END_CODES, groupOf, unfinishedMembers } from './group-record.ts'
 import { VISIT_AFTER_MS } from './group-visits.ts'
 
-export interface GroupStoreOptions {
-  readonly redis: Commander
-  readonly namespace: string
+export interface GroupStoreOptions extends RedisAccess {
   readonly registry: Pick<VisitRegistry<GroupId>, 'register' | 'count' | 'ids'>
   readonly codec: PayloadCodec | undefined
   readonly waiters: Pick<GroupWaiters, 'wait' | 'watch'>
-  /** Runs a command once the namespace is known to be compatible, and limits how long the caller waits for the reply. */
-  readonly call: <T>(run: () => Promise<T>) => Promise<T>
   readonly now: () => number
   /** Checks whether the tasks' queues have room for them. Rejects with the error with which an enqueue would be refused. */
   readonly admit: (tasks: readonly NewTask[]) => Promise<void>

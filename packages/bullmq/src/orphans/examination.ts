@@ -5,16 +5,13 @@
 import type { Redis } from 'ioredis'
 import { queueKeys } from '../keys.ts'
 import { isCluster, keyOfNode } from '../redis/redis-client.ts'
+import type { RedisAccess } from '../schema.ts'
 import { pauseAfterPage } from '../scripts/pause-after-page.ts'
 import { readEntries } from './entry-page.ts'
 import { type OwnershipOptions, statesOf } from './ownership.ts'
 import { nodeReplaced, type SearchPosition } from './search-position.ts'
 import { entrySuspect, patternOf, STRUCTURES, type Suspect, suspectOf } from './stored-key.ts'
 import type { Subject } from './subject.ts'
-
-export interface ExaminationOptions extends OwnershipOptions {
-  readonly namespace: string
-}
 
 /** What applies to the whole namespace during a part of a search. */
 export interface Circumstances {
@@ -46,7 +43,7 @@ export function firstPosition(redis: OwnershipOptions['redis']): SearchPosition 
  * @throws BullpenError `invalid_cursor` if the position is on a node that is no longer a master of the cluster.
  */
 export function examinePage(
-  options: ExaminationOptions,
+  options: RedisAccess,
   position: SearchPosition,
   around: Circumstances,
   found: Findings,
@@ -56,7 +53,7 @@ export function examinePage(
 }
 
 async function examineKeys(
-  options: ExaminationOptions,
+  options: RedisAccess,
   { node: name, scan }: Extract<SearchPosition, { scan: unknown }>,
   { queues }: Circumstances,
   found: Findings,
@@ -91,7 +88,7 @@ async function examineKeys(
 }
 
 async function examineEntries(
-  options: ExaminationOptions,
+  options: RedisAccess,
   position: Extract<SearchPosition, { structure: unknown }>,
   { queues, hasLeader }: Circumstances,
   found: Findings,
@@ -117,7 +114,7 @@ async function examineEntries(
 }
 
 /** Examines subjects as far as that is possible without searching lists. */
-async function examine(options: ExaminationOptions, suspects: readonly Suspect[], found: Findings): Promise<void> {
+async function examine(options: RedisAccess, suspects: readonly Suspect[], found: Findings): Promise<void> {
   found.examined += suspects.length
   const quick = new Map(suspects.map((suspect) => [withoutLists(suspect.subject), suspect]))
   // Without a condition that is checked quickly, only the lists can tell.

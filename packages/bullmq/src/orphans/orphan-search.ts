@@ -8,21 +8,16 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { Orphan, OrphanReason, OrphanRef } from '@bullpen/contract'
 import type { Orphans } from '@bullpen/engine/internal'
 import { leaderKeys } from '../keys.ts'
+import type { RedisAccess } from '../schema.ts'
 import { readEntry } from './entry-page.ts'
-import {
-  type Circumstances,
-  type ExaminationOptions,
-  examinePage,
-  type Findings,
-  firstPosition,
-} from './examination.ts'
+import { type Circumstances, examinePage, type Findings, firstPosition } from './examination.ts'
 import { findListed } from './list-walk.ts'
 import { statesOf } from './ownership.ts'
 import { decodePosition, encodePosition, type SearchPosition } from './search-position.ts'
 import { entrySuspect, STRUCTURES, type Suspect, suspectOf } from './stored-key.ts'
 import type { Subject, SubjectState } from './subject.ts'
 
-export interface OrphanSearchOptions extends ExaminationOptions {
+export interface OrphanSearchOptions extends RedisAccess {
   /** How long one call examines keys before it checks what it has found, in ms. Defaults to 3,000. Tests set this. */
   readonly examineMs?: number
   /** How long the search waits before it checks again, in ms. Defaults to 1,000. Tests set this. */

@@ -1,14 +1,12 @@
 // Asks Redis which of many keys and entries have no owner, or deletes those, a few at a time.
+
+import type { RedisAccess } from '../schema.ts'
 import { pauseAfterPage } from '../scripts/pause-after-page.ts'
-import { type Commander, runScript } from '../scripts/script.ts'
+import { runScript } from '../scripts/script.ts'
 import { checkOrphansScript, deleteOrphansScript } from '../store/scripts.ts'
 import { encodeSubject, type Subject, type SubjectState } from './subject.ts'
 
-export interface OwnershipOptions {
-  readonly redis: Commander
-  /** Runs a command once the namespace is known to be compatible, and limits how long the caller waits for the reply. */
-  readonly call: <T>(run: () => Promise<T>) => Promise<T>
-}
+export type OwnershipOptions = Pick<RedisAccess, 'redis' | 'call'>
 
 /** How many conditions one script examines, and of how many subjects. Both take Redis about 1 ms. */
 const CONDITIONS_AT_ONCE = 500

@@ -20,7 +20,8 @@ import {
 import { parseJson } from '../codec.ts'
 import { type RunKeys, runChannels, runKeys } from '../keys.ts'
 import type { VisitRegistry } from '../leader/visit-registry.ts'
-import { type Commander, runScript } from '../scripts/script.ts'
+import type { RedisAccess } from '../schema.ts'
+import { runScript } from '../scripts/script.ts'
 import { emitItemsScript, readRunScript, startRunScript, stopRunScript } from '../store/scripts.ts'
 import type { GroupWaiters } from '../waiting/group-waiters.ts'
 import { expireRunCancels, isCancelOver } from './run-cancels.ts'
@@ -29,15 +30,11 @@ import type { RunDeliveries } from './run-deliveries.ts'
 import { runErrorOf, runOf, runQueues, settingsFields } from './run-record.ts'
 import { VISIT_RUN_EVERY_MS } from './run-visits.ts'
 
-export interface RunStoreOptions {
-  readonly redis: Commander
-  readonly namespace: string
+export interface RunStoreOptions extends RedisAccess {
   readonly registry: Pick<VisitRegistry<RunId>, 'register' | 'forget' | 'count' | 'ids'>
   readonly codec: PayloadCodec | undefined
   readonly waiters: Pick<GroupWaiters, 'followRun'>
   readonly deliveries: Pick<RunDeliveries, 'deliver'>
-  /** Runs a command once the namespace is known to be compatible, and limits how long the caller waits for the reply. */
-  readonly call: <T>(run: () => Promise<T>) => Promise<T>
   readonly now: () => number
   /** Checks whether the tasks' queues have room for them. Rejects with the error with which an enqueue would be refused. */
   readonly admit: (tasks: readonly NewTask[]) => Promise<void>
