@@ -39,18 +39,21 @@ export function groupDeliveries(options: GroupDeliveryOptions): GroupDeliveries 
   const { redis, namespace, targets, now, forwardGroup, onEnded, onRefused } = options
   const channel = groupEndedChannel(namespace)
 
-  /** Reports ends to a group. Resolves with false if what follows from them has not been delivered yet. */
-  async function report(id: GroupId, ends: readonly Pick<MemberEndEntry, 'member' | 'letter'>[]): Promise<boolean> {
-    const keys = groupKeys(namespace, id)
+  /** Stores ends in a group. Resolves with how much follows from changes of the group and has not been delivered yet. */
+  async function end(id: GroupId, ends: readonly Pick<MemberEndEntry, 'member' | 'letter'>[]): Promise<number> {
     const more = ends.flatMap(({ member, letter }) => [member, letter])
+    const stored = await runScript(redis, endMembersScript, groupKeys(namespace, id), { id, channel }, more)
     // A group that no longer exists has ended long ago.
-    const send = async () => (await runScript(redis, endMembersScript, keys, { id, channel }, more)) ?? NOTHING_OWED
-    const [owed, result] = await send()
+    const [owed, result] = stored ?? NOTHING_OWED
     if (result !== '') onEnded(result)
-    if (owed === 0) return true
+    return owed
+  }
+
+  /** Reports ends to a group. Resolves with false if what follows from them has not been delivered yet. */
+  async function report(id: GroupId, ends: readonly MemberEndEntry[]): Promise<boolean> {
+    if ((await end(id, ends)) === 0) return true
     await forwardGroup(id)
-    const [stillOwed] = await send()
-    return stillOwed === 0
+    return (await end(id, ends)) === 0
   }
 
   /** Enqueues a member. Resolves with false if its group is cancelled, so that it was not enqueued. */
@@ -87,13 +90,8 @@ export function groupDeliveries(options: GroupDeliveryOptions): GroupDeliveries 
       await Promise.all(adding)
       for (const [group, ofGroup] of byGroup(cancelled)) {
         const ends = ofGroup.map(({ entry }) => ({ member: entry.member, letter: 'x' as const }))
-        const keys = groupKeys(namespace, group)
-        const more = ends.flatMap(({ member, letter }) => [member, letter])
         try {
-          const [owed, result] =
-            (await runScript(redis, endMembersScript, keys, { id: group, channel }, more)) ?? NOTHING_OWED
-          if (result !== '') onEnded(result)
-          if (owed > 0) await forwardGroup(group)
+          if ((await end(group, ends)) > 0) await forwardGroup(group)
           onDelivered(ofGroup.map(({ id }) => id))
         } catch (error) {
           onRefused({ queue: group, error })

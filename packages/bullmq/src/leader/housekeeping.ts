@@ -11,7 +11,7 @@
 import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { TaskId } from '@bullpen/contract'
-import { type BulkCanceller, createBulkCanceller, type Term } from '../cancel/bulk-canceller.ts'
+import { createBulkCanceller, type Term } from '../cancel/bulk-canceller.ts'
 import { repeatCancels } from '../cancel/by-id.ts'
 import { cancelDrained } from '../cancel/drained-queue.ts'
 import { repairIndex } from '../internals/status/index-repair.ts'
@@ -118,23 +118,23 @@ export function createHousekeeping(options: HousekeepingOptions): Housekeeping {
   const { redis, namespace, now, process, onExpired, onCancelled, onRepaired, onNewFingerprint, onFailed } = options
   const { compareEveryMs = COMPARE_EVERY_MS } = options
   const caller = randomUUID()
-  const bulkCancellers = new Map<string, BulkCanceller>()
-  const keyRemovers = new Map<string, ReturnType<typeof createKeyRemover>>()
+  /** What remembers something of a queue between two duties. */
+  const kept = new Map<string, ReturnType<typeof createKept>>()
   const unattached = createUnattachedWatch({ redis, namespace, now, ...options.unattached })
   /** The duties in progress, by duty and queue. The index of only one queue is repaired at a time. */
   const underWay = new Map<string, Promise<void>>()
 
-  const bulkCanceller = (queue: string): BulkCanceller => {
+  const createKept = (queue: string) => {
+    const keys = queueKeys(namespace, queue)
     const onEnded = (ended: { readonly id: TaskId; readonly task: string }): void => onCancelled({ queue, ...ended })
-    const found =
-      bulkCancellers.get(queue) ?? createBulkCanceller({ redis, keys: queueKeys(namespace, queue), caller, onEnded })
-    bulkCancellers.set(queue, found)
-    return found
+    return {
+      cancel: createBulkCanceller({ redis, keys, caller, onEnded }),
+      removeUniqueKeys: createKeyRemover(redis, keys),
+    }
   }
-
-  const keyRemover = (queue: string): ReturnType<typeof createKeyRemover> => {
-    const found = keyRemovers.get(queue) ?? createKeyRemover(redis, queueKeys(namespace, queue))
-    keyRemovers.set(queue, found)
+  const keptOf = (queue: string): ReturnType<typeof createKept> => {
+    const found = kept.get(queue) ?? createKept(queue)
+    kept.set(queue, found)
     return found
   }
 
@@ -183,7 +183,7 @@ export function createHousekeeping(options: HousekeepingOptions): Housekeeping {
         await cancelDrained(redis, keys, queue)
         start(registered, 'cancelByRules', term)
       },
-      cancelByRules: () => bulkCanceller(queue)(term),
+      cancelByRules: () => keptOf(queue).cancel(term),
       async removeOld() {
         if (retention === undefined) return
         const args = { fencing, retention: encodeRetention(retention), base: keys.base, limit: REMOVE_AT_ONCE }
@@ -194,7 +194,7 @@ export function createHousekeeping(options: HousekeepingOptions): Housekeeping {
           await pauseAfterPage(sentAt)
         }
       },
-      removeUniqueKeys: () => keyRemover(queue)(term),
+      removeUniqueKeys: () => keptOf(queue).removeUniqueKeys(term),
       forwardOutbox: () => options.forwarder.forwardLeft(queueOutbox(redis, keys), isOver),
       changeDead: () => changeDeadTasks(redis, keys, term),
       reportFingerprints: () => reportFingerprints(redis, keys, (found) => onNewFingerprint(queue, found)),
