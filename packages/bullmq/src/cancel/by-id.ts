@@ -32,6 +32,7 @@ import { endOf } from '../codec.ts'
 import type { QueueKeys } from '../keys.ts'
 import { retryDelay } from '../redis/redis-client.ts'
 import { openSubscriber } from '../redis/subscriber.ts'
+import { pairsOf } from '../scripts/pairs.ts'
 import { pauseAfterPage } from '../scripts/pause-after-page.ts'
 import { runUntilAnswered } from '../scripts/run-until-answered.ts'
 import { type Commander, runScript } from '../scripts/script.ts'
@@ -144,11 +145,7 @@ export async function repeatCancels(
   for (let cursor = '0'; ; ) {
     const sentAt = performance.now()
     const [next, requests] = await redis.hscan(keys.cancelling, cursor, 'COUNT', REQUESTS_PER_PAGE)
-    const repeated: Promise<void>[] = []
-    for (let i = 0; i < requests.length; i += 2) {
-      repeated.push(repeat({ id: requests[i] as TaskId, by: requests[i + 1] ?? '' }))
-    }
-    await Promise.all(repeated)
+    await Promise.all(pairsOf(requests).map(([id, by]) => repeat({ id: id as TaskId, by })))
     if (next === '0' || isOver()) return
     cursor = next
     await pauseAfterPage(sentAt)

@@ -5,15 +5,13 @@ import type { EventStream, StoredEvent } from '@bullpen/engine/internal'
 import { parseJson } from '../codec.ts'
 import type { StreamEntry, StreamFollower } from '../redis/stream-follower.ts'
 import { streamInfo } from '../redis/stream-info.ts'
-import type { Commander } from '../scripts/script.ts'
+import type { RedisAccess } from '../schema.ts'
+import { pairsOf } from '../scripts/pairs.ts'
 
-export interface EventStreamOptions {
-  readonly redis: Commander
+export interface EventStreamOptions extends Pick<RedisAccess, 'redis' | 'call'> {
   /** The stream's key. */
   readonly key: string
   readonly follower: StreamFollower
-  /** Runs a read once the namespace is known to be compatible, and limits how long the caller waits for the reply. */
-  readonly call: <T>(run: () => Promise<T>) => Promise<T>
 }
 
 export function eventStream({ redis, key, follower, call }: EventStreamOptions): EventStream {
@@ -48,7 +46,7 @@ export function eventStream({ redis, key, follower, call }: EventStreamOptions):
 
 /** Leaves out what this version of Bullpen can't read. */
 function decodeEntry([id, fields]: StreamEntry): readonly StoredEvent[] {
-  const values = new Map(fields.flatMap((name, i) => (i % 2 === 0 ? [[name, fields[i + 1]] as const] : [])))
+  const values = new Map(pairsOf(fields))
   const taskId = values.get('id')
   const body = parseJson(values.get('event'))
   if (taskId === undefined || typeof body !== 'object' || body === null || !('type' in body)) return []

@@ -10,6 +10,7 @@ import {
   SILENT_AFTER_MS,
 } from '@bullpen/engine/internal'
 import type { FleetKeys } from '../keys.ts'
+import { pairsOf } from '../scripts/pairs.ts'
 import { type Commander, runScript } from '../scripts/script.ts'
 import { readCommandsScript, respondToCommandScript, storeCommandScript } from '../store/scripts.ts'
 import { changesSettings, isOfQueueOnly, type StoredCommand } from './queue-settings.ts'
@@ -160,7 +161,7 @@ function decodeCommand(
   [id, flatFields, flatSeen]: readonly [string, readonly string[], readonly string[]],
   now: number,
 ): CommandRecord & StoredCommand {
-  const [fields, seen] = [pairsOf(flatFields), pairsOf(flatSeen)]
+  const [fields, seen] = [new Map(pairsOf(flatFields)), new Map(pairsOf(flatSeen))]
   const responses = [...fields]
     .filter(([name]) => name.startsWith('response:'))
     .map(([name, stored]) => readResponse(name.slice('response:'.length), stored, seen, now))
@@ -174,10 +175,6 @@ function decodeCommand(
     sequence: fields.get('sequence') ?? '',
     responses,
   }
-}
-
-function pairsOf(flat: readonly string[]): Map<string, string> {
-  return new Map(Array.from({ length: flat.length / 2 }, (_, i) => [flat[2 * i] ?? '', flat[2 * i + 1] ?? '']))
 }
 
 /**

@@ -6,6 +6,7 @@ import { type LimitInForce, type LimitSettings, limiterOf } from '@bullpen/engin
 import { CAPACITY_SETTING, decodeStartRate, KEY_LIMIT_SETTING } from '../internals/turns/key-limits.ts'
 import type { QueueKeys } from '../keys.ts'
 import { answersOf } from '../queries/read-together.ts'
+import { pairsOf } from '../scripts/pairs.ts'
 import type { Commander } from '../scripts/script.ts'
 import { addSettingsReads, decodeApiKeyLimits, decodeSettings } from './queue-settings.ts'
 
@@ -64,8 +65,7 @@ interface OwnLimits {
 /** Collects the limits of single keys from fields and values of `key-limits`. */
 function ownLimits(flat: readonly string[]): readonly OwnLimits[] {
   const own = new Map<string, OwnLimits>()
-  for (let i = 0; i < flat.length; i += 2) {
-    const [field = '', value = ''] = flat.slice(i, i + 2)
+  for (const [field, value] of pairsOf(flat)) {
     const at = field.indexOf(':')
     if (at < 0) continue
     const key = field.slice(at + 1)

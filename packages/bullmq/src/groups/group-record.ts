@@ -3,12 +3,12 @@ import type { GroupId, GroupResult, MemberEnd } from '@bullpen/contract'
 import { MEMBER_ENDS } from '@bullpen/contract/internal'
 import type { Group } from '@bullpen/engine/internal'
 import { END_LETTERS } from '../groups/end-letters.ts'
+import { pairsOf } from '../scripts/pairs.ts'
 
 /** Returns the group, or undefined if there are no fields. `flat` contains each name, followed by its value. */
 export function groupOf(id: GroupId, flat: readonly string[]): Group | undefined {
   if (flat.length === 0) return undefined
-  const fields = new Map<string, string>()
-  for (let i = 0; i < flat.length; i += 2) fields.set(flat[i] ?? '', flat[i + 1] ?? '')
+  const fields = new Map(pairsOf(flat))
   const text = (name: string): string => fields.get(name) ?? ''
   const number = (name: string): number => Number(fields.get(name) ?? 0)
   const optional = (name: string): number | undefined => (fields.has(name) ? number(name) : undefined)

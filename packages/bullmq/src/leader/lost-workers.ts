@@ -7,6 +7,7 @@
 import { FORGOTTEN_AFTER_MS, HEARTBEAT_INTERVAL_MS, SILENT_AFTER_MS } from '@bullpen/engine/internal'
 import { decodeStatus } from '../fleet/status-codec.ts'
 import { type FleetKeys, fleetKeys } from '../keys.ts'
+import { pairsOf } from '../scripts/pairs.ts'
 import type { Commander } from '../scripts/script.ts'
 import type { VisitDue } from './visit-registry.ts'
 
@@ -47,22 +48,17 @@ export function reportLostWorkers({ redis, namespace, now, onLost }: LostWorkers
   return async (isOver) => {
     const at = now()
     const [from, until] = [at - FORGOTTEN_AFTER_MS, at - HEARTBEAT_INTERVAL_MS]
-    const late = pairs(await redis.zrangebyscore(keys.heartbeats, from, `(${until}`, 'WITHSCORES'))
+    const late = pairsOf(await redis.zrangebyscore(keys.heartbeats, from, `(${until}`, 'WITHSCORES'))
     const before = at - visitedAt > MAX_GAP_MS ? undefined : foundAt
     visitedAt = at
-    foundAt = new Map(late.map(({ id, seenAt }) => [`${seenAt} ${id}`, before?.get(`${seenAt} ${id}`) ?? at]))
-    for (const { id, seenAt } of late) {
+    foundAt = new Map(late.map(([id, seenAt]) => [`${seenAt} ${id}`, before?.get(`${seenAt} ${id}`) ?? at]))
+    for (const [id, seenAt] of late) {
       const watchedMs = at - (foundAt.get(`${seenAt} ${id}`) ?? at)
       if (isOver() || watchedMs < SILENT_AFTER_MS || at - Number(seenAt) <= LOST_AFTER_MS) continue
       const lost = await noteLost(redis, keys, { id, seenAt, at })
       if (lost !== undefined) onLost(lost)
     }
   }
-}
-
-/** Returns the workers of a reply, each with the time of its last heartbeat. */
-function pairs(reply: readonly string[]): readonly { readonly id: string; readonly seenAt: string }[] {
-  return reply.flatMap((id, i) => (i % 2 === 0 ? [{ id, seenAt: reply[i + 1] ?? '' }] : []))
 }
 
 async function noteLost(

@@ -1,4 +1,6 @@
 // Reads the entries of a list, a set, a sorted set or a hash, page by page.
+
+import { pairsOf } from '../scripts/pairs.ts'
 import type { Commander } from '../scripts/script.ts'
 import type { Entry, KeyType } from './rows/key-row.ts'
 import { unlessWrongType } from './wrong-type.ts'
@@ -46,9 +48,7 @@ const READERS: Readonly<Record<KeyType, Reader>> = {
   stream: async () => NO_ENTRIES,
 }
 
-function inPairs(flat: readonly string[]): Entry[] {
-  return Array.from({ length: flat.length / 2 }, (_, i) => ({ name: flat[2 * i] ?? '', value: flat[2 * i + 1] ?? '' }))
-}
+const inPairs = (flat: readonly string[]): Entry[] => pairsOf(flat).map(([name, value]) => ({ name, value }))
 
 /** Returns the entry with this name as it is now, or undefined if there is none. Takes up to one round trip. */
 export async function readEntry(

@@ -1,5 +1,6 @@
 // Reads several values from Redis, all as of the same moment.
 import type { ChainableCommander } from 'ioredis'
+import { pairsOf } from '../scripts/pairs.ts'
 import { type Commander, runScript } from '../scripts/script.ts'
 import { readTogetherScript } from '../store/scripts.ts'
 
@@ -57,12 +58,8 @@ export async function readTogether(redis: Commander, addReads: (reads: Reads) =>
   if (first === undefined) return []
   const words = commands.flatMap((command) => [command.length, ...command])
   const replies = await runScript(redis, readTogetherScript, { first }, {}, words)
-  return replies.map((reply, i) => (commands[i]?.[0] === 'HGETALL' ? fieldsOf(reply as string[]) : reply))
-}
-
-function fieldsOf(flat: readonly string[]): Readonly<Record<string, string>> {
-  return Object.fromEntries(
-    Array.from({ length: flat.length / 2 }, (_, i) => [flat[2 * i] ?? '', flat[2 * i + 1] ?? '']),
+  return replies.map((reply, i) =>
+    commands[i]?.[0] === 'HGETALL' ? Object.fromEntries(pairsOf(reply as string[])) : reply,
   )
 }
 

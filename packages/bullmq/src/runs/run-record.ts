@@ -3,6 +3,7 @@ import type { RunResult } from '@bullpen/contract'
 import { batchSize, sectionsOf, stageRoom } from '@bullpen/contract/internal'
 import type { Run, RunError, RunSettings } from '@bullpen/engine/internal'
 import { END_LETTERS } from '../groups/end-letters.ts'
+import { pairsOf } from '../scripts/pairs.ts'
 
 /** The queues of a run's source and stages, and that of its reduction. */
 export interface RunQueues {
@@ -60,8 +61,7 @@ export interface StoredRun {
 }
 
 export function runOf(settings: RunSettings, { fields: flat, waiting }: StoredRun): Run {
-  const fields = new Map<string, string>()
-  for (let i = 0; i < flat.length; i += 2) fields.set(flat[i] ?? '', flat[i + 1] ?? '')
+  const fields = new Map(pairsOf(flat))
   const text = (name: string): string => fields.get(name) ?? ''
   const number = (name: string): number => Number(fields.get(name) ?? 0)
   const counts = (stage: number, waits: number): Run['stages'][number] => ({

@@ -12,7 +12,9 @@ import {
 } from '@bullpen/engine/internal'
 import { queueKeys, scheduleEditionsKey } from '../keys.ts'
 import { registeredQueues } from '../leader/queue-registry.ts'
-import { type Commander, runScript } from '../scripts/script.ts'
+import type { RedisAccess } from '../schema.ts'
+import { pairsOf } from '../scripts/pairs.ts'
+import { runScript } from '../scripts/script.ts'
 import { NO_CONDITIONS, newTaskArguments } from '../store/new-task.ts'
 import {
   declareSchedulesScript,
@@ -24,14 +26,10 @@ import { lastStatuses } from './run-statuses.ts'
 import { encodeRecord, parseStored } from './stored-record.ts'
 import { readTroubleCounts } from './trouble-watch.ts'
 
-export interface ScheduleStoreOptions {
-  readonly redis: Commander
-  readonly namespace: string
+export interface ScheduleStoreOptions extends RedisAccess {
   /** The queues of this process's catalogue, in case Redis has lost the registry of the namespace's queues. */
   readonly queues: readonly string[]
   readonly codec: PayloadCodec | undefined
-  /** Runs a command once the namespace is known to be compatible, and limits how long the caller waits for the reply. */
-  readonly call: <T>(run: () => Promise<T>) => Promise<T>
 }
 
 export function createScheduleStore(options: ScheduleStoreOptions): ScheduleStore {
@@ -98,7 +96,7 @@ export function createScheduleStore(options: ScheduleStoreOptions): ScheduleStor
       const args = { forgetMs: FORGET_EDITION_MS, keepMs: KEEP_EDITIONS_MS }
       const pairs = own.flatMap(({ name, digest }) => [name, digest])
       const flat = await call(() => runScript(redis, declareSchedulesScript, { editions }, args, pairs))
-      return new Map(Array.from({ length: flat.length / 2 }, (_, i) => [flat[2 * i] ?? '', flat[2 * i + 1] ?? '']))
+      return new Map(pairsOf(flat))
     },
     async stored({ name, digest }) {
       await call(() => redis.hset(editions, name, digest))

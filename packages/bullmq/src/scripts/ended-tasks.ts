@@ -1,5 +1,6 @@
 // Decodes the tasks that a script has ended from its reply.
 import type { TaskId } from '@bullpen/contract'
+import { pairsOf } from './pairs.ts'
 
 export interface EndedTask {
   readonly id: TaskId
@@ -8,8 +9,5 @@ export interface EndedTask {
 
 /** Decodes a reply that has the id and the name of each task, one after the other. */
 export function endedTasks(reply: readonly string[]): readonly EndedTask[] {
-  return Array.from({ length: reply.length / 2 }, (_, i) => ({
-    id: reply[2 * i] as TaskId,
-    task: reply[2 * i + 1] ?? '',
-  }))
+  return pairsOf(reply).map(([id, task]) => ({ id: id as TaskId, task }))
 }

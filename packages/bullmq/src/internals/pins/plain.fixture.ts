@@ -5,6 +5,7 @@ import { type Job, Queue, type RedisQueueBackend, Worker, type WorkerOptions } f
 import { Redis } from 'ioredis'
 import { inject, onTestFinished } from 'vitest'
 import { prefixOf, queueKeys } from '../../keys.ts'
+import { pairsOf } from '../../scripts/pairs.ts'
 
 export const QUEUE = 'plain'
 
@@ -55,7 +56,7 @@ export async function plainBullmq() {
     /** The newest entries of the event stream, oldest first, as objects. */
     async events(): Promise<Record<string, string>[]> {
       const entries = await redis.xrange(keys.events, '-', '+')
-      return entries.map(([, fields]) => pairsOf(fields))
+      return entries.map(([, fields]) => Object.fromEntries(pairsOf(fields)))
     },
   }
 }
@@ -63,10 +64,4 @@ export async function plainBullmq() {
 /** The backend of a Queue or Worker. BullMQ's types allow for other backends. */
 export function backendOf(owner: { getBackend(): unknown }): RedisQueueBackend {
   return owner.getBackend() as RedisQueueBackend
-}
-
-function pairsOf(flat: readonly string[]): Record<string, string> {
-  return Object.fromEntries(
-    Array.from({ length: flat.length / 2 }, (_, i) => [flat[2 * i] ?? '', flat[2 * i + 1] ?? '']),
-  )
 }

@@ -17,6 +17,7 @@
 // keeps increasing a difference, each recount corrects what had accumulated before its first count.
 import { TASK_OVERHEAD_BYTES } from '@bullpen/engine/internal'
 import type { QueueKeys } from '../../keys.ts'
+import { pairsOf } from '../../scripts/pairs.ts'
 import { pauseAfterPage } from '../../scripts/pause-after-page.ts'
 import { type Commander, runnerOn, runScript } from '../../scripts/script.ts'
 import { askForAllEvents } from '../../store/backend-events.ts'
@@ -115,9 +116,7 @@ function createCount(redis: Commander, keys: QueueKeys, limit: number): () => Pr
 
 /** Decodes the fields of a hash of numbers, which alternate with their values. */
 function countsOf(fields: readonly string[]): ReadonlyMap<string, number> {
-  const counts = new Map<string, number>()
-  for (let i = 0; i + 1 < fields.length; i += 2) counts.set(fields[i] ?? '', Number(fields[i + 1]))
-  return counts
+  return new Map(pairsOf(fields).map(([name, count]) => [name, Number(count)]))
 }
 
 function correct(redis: Commander, keys: QueueKeys, { bytes, ofApiKeys }: Sums, drift: number): Promise<number> {

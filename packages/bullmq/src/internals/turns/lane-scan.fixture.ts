@@ -4,6 +4,7 @@ import type { QueueHead } from '@bullpen/engine/internal'
 import type { Redis } from 'ioredis'
 import type { QueueKeys } from '../../keys.ts'
 import { readQueueHead } from '../../queries/queue-head.ts'
+import { pairsOf } from '../../scripts/pairs.ts'
 import { NEEDS_MARK } from './limiters/needs.ts'
 
 /** Returns, as JSON, the tasks of each lane with their fields, and everything that is stored about turns. */
@@ -188,8 +189,8 @@ function limitViolations(
   { turns, blocked, timed, waitsForKey, hasTicket }: Lanes,
   before: Map<string, number> | undefined,
 ): string[] {
-  const limits = pairsOf(scan.limits)
-  const counted = pairsOf(scan.counted)
+  const limits = mapOf(scan.limits)
+  const counted = mapOf(scan.counted)
   const found: string[] = []
   const active = new Map<string, number>()
   for (const lane of Object.values(scan.active)) {
@@ -267,10 +268,10 @@ function limitersIn(scan: Pick<LaneScan, 'capacities' | 'in_use' | 'waited' | 'w
   const waiters = new Map(
     Object.entries(scan.waiters).map(([need, flat]) => [
       need,
-      [...pairsOf(flat)].map(([name, ticket]) => ({ name, ticket: Number(ticket) })),
+      [...mapOf(flat)].map(([name, ticket]) => ({ name, ticket: Number(ticket) })),
     ]),
   )
-  const numbers = (flat: readonly string[]) => new Map([...pairsOf(flat)].map(([name, n]) => [name, Number(n)]))
+  const numbers = (flat: readonly string[]) => new Map([...mapOf(flat)].map(([name, n]) => [name, Number(n)]))
   const capacities = numbers(scan.capacities)
   const held = new Map<string, number>()
   for (const lane of Object.values(scan.active)) {
@@ -348,7 +349,5 @@ function limiterViolations(
   return found
 }
 
-function pairsOf(flat: readonly string[]): ReadonlyMap<string, string> {
-  const values = Object.values(flat)
-  return new Map(values.flatMap((name, i) => (i % 2 === 0 ? [[name, values[i + 1] ?? ''] as const] : [])))
-}
+/** An empty Lua table becomes an empty object. */
+const mapOf = (flat: readonly string[]): ReadonlyMap<string, string> => new Map(pairsOf(Object.values(flat)))
