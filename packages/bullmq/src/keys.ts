@@ -1,5 +1,5 @@
-// Names Bullpen's keys and channels in Redis, alongside BullMQ's keys. The table of keys (orphans/key-table.ts) says of each key what type it
-// has, what it holds and what ends it. A comment here adds what its fields, members and scores are, if the table does not say so.
+// Names Bullpen's keys and channels in Redis, alongside BullMQ's keys. The table of keys (orphans/key-table.ts) says of each key what type
+// it has, what it holds and what ends it. A comment here adds what its fields, members and scores are, if the table does not say so.
 import { bullmqKeys } from './internals/bullmq-keys.ts'
 
 /** Stored in every namespace. Raise this number when stored data changes in a way that an older or newer Bullpen would misread. */
@@ -209,7 +209,7 @@ export function queueKeys(namespace: string, queue: string) {
     idempotency: (life: string, bucket: string, period: string) => `${base}:idempotency:${life}:${bucket}:${period}`,
     /** By the time in s since 1970 by which all of the records have expired (store/lua/includes/add/idempotency.lua). */
     idempotencyCounts: `${base}:idempotency-counts`,
-    /** Each entry is in a field `e` (outbox/outbox-entry.ts). The consumer group `forwarders` records which entries a process has claimed. */
+    /** An entry is in a field `e` (outbox/outbox-entry.ts). The consumer group `forwarders` knows which entries a process has claimed. */
     outbox: `${base}:outbox`,
     /** `digest` is a part of the follow-ups' digests (store/lua/includes/add/forwarded.lua). */
     forwarded: (quarterDay: string, digest: string) => `${base}:forwarded:${quarterDay}:${digest}`,

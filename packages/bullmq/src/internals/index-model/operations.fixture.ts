@@ -223,9 +223,3 @@ export const OPERATIONS: Readonly<Record<string, Operation>> = {
   },
   'remove orphaned jobs': ({ queue }) => queue.removeOrphanedJobs(),
 }
-
-/** Operations that remove most tasks, and are therefore rare. */
-export const RARE_OPERATIONS: Readonly<Record<string, Operation>> = {
-  'empty the queue': ({ queue }, _, n) => queue.drain(n % 2 === 0),
-  'obliterate the queue': ({ queue }) => queue.obliterate({ force: true }),
-}

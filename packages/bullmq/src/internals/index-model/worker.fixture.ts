@@ -13,7 +13,6 @@ const silent: Log = { debug() {}, info() {}, warn() {}, error() {} }
 if (process.argv[1] === import.meta.filename) {
   const [redisUrl = '', namespace = ''] = process.argv.slice(2)
   const handler = defineHandler(task, import.meta.url, async ({ input: { n }, snooze, signal }) => {
-    console.log('started')
     switch (n % 6) {
       case 0:
         throw new TaskError('busy', '', { retryAfter: '1h' })
@@ -40,5 +39,4 @@ if (process.argv[1] === import.meta.filename) {
       ),
   })
   await pool.start()
-  console.log('ready')
 }

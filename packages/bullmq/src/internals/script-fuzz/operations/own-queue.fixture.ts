@@ -1,5 +1,5 @@
 // The operations of the index's model, and those of a team's own Queue that it does not have.
-import { OPERATIONS, RARE_OPERATIONS } from '../../index-model/operations.fixture.ts'
+import { OPERATIONS } from '../../index-model/operations.fixture.ts'
 import { QUEUE } from '../../index-model/worker.fixture.ts'
 import type { FuzzOperation, FuzzOperations } from '../operation.fixture.ts'
 
@@ -8,10 +8,6 @@ const HOUR = 3_600_000
 /** Their programs have tasks of all kinds, so that each of them is drawn less often than those that move tasks. */
 const OF_MODEL: FuzzOperations = Object.fromEntries(
   Object.entries(OPERATIONS).map(([name, operation]) => [name, [2, operation]]),
-)
-
-const RARE: FuzzOperations = Object.fromEntries(
-  Object.entries(RARE_OPERATIONS).map(([name, operation]) => [name, [0.2, operation]]),
 )
 
 /** Lets a parent go on without one of its children. */
@@ -23,8 +19,9 @@ const leaveParent: FuzzOperation = async ({ flows }, pick) => {
 
 export const OWN_QUEUE: FuzzOperations = {
   ...OF_MODEL,
-  ...RARE,
   'add a flow whose parent does not wait for a child': [2, leaveParent],
+  'empty the queue': [0.2, ({ queue }, _, n) => queue.drain(n % 2 === 0)],
+  'obliterate the queue': [0.2, ({ queue }) => queue.obliterate({ force: true })],
   'pause the queue': [0.5, ({ queue }) => queue.pause()],
   'resume the queue': [2, ({ queue }) => queue.resume()],
 }
