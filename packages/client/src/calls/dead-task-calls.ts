@@ -12,6 +12,7 @@ import type {
   RetryOneRequest,
   TaskView,
 } from '@bullpen/contract'
+import { queryText } from '../http/request-parts.ts'
 import {
   isDeadPreview,
   isDeadRequest,
@@ -81,14 +82,12 @@ export function deadTaskCalls(send: SendRequest): DeadTaskCalls {
 
   return {
     async *deadTasks({ pageSize, signal, ...filter }) {
-      const page = { ...(pageSize !== undefined && { pageSize }), ...(signal !== undefined && { signal }) }
-      const listing = { path: 'v1/dead-tasks', query: new URLSearchParams({ ...filter }), isExpected: isTaskPage }
-      for await (const { tasks } of pagesOf(send, listing, page)) yield* tasks
+      const listing = { path: 'v1/dead-tasks', query: filter, isExpected: isTaskPage }
+      for await (const { tasks } of pagesOf(send, listing, { pageSize, signal })) yield* tasks
     },
 
     async countDead({ queue, signal } = {}) {
-      const query = queue === undefined ? '' : `?${new URLSearchParams({ queue })}`
-      const path = `v1/dead-tasks/fingerprints${query}`
+      const path = `v1/dead-tasks/fingerprints${queryText({ queue })}`
       const { fingerprints } = await send('look-up', { method: 'GET', path, isExpected: isFingerprintCounts }, signal)
       return fingerprints
     },
@@ -100,8 +99,7 @@ export function deadTaskCalls(send: SendRequest): DeadTaskCalls {
     },
 
     async deleteTask(id, { by, signal } = {}) {
-      const query = by === undefined ? '' : `?${new URLSearchParams({ by })}`
-      const path = `v1/tasks/${encodeURIComponent(id)}${query}`
+      const path = `v1/tasks/${encodeURIComponent(id)}${queryText({ by })}`
       return send('idempotent', { method: 'DELETE', path, isExpected: isDeleted }, signal)
     },
 
@@ -126,9 +124,7 @@ export function deadTaskCalls(send: SendRequest): DeadTaskCalls {
     },
 
     async deadTaskRequests({ queue, limit, signal } = {}) {
-      const query = new URLSearchParams(queue === undefined ? {} : { queue })
-      if (limit !== undefined) query.set('limit', String(limit))
-      const path = `v1/dead-tasks/requests${query.size === 0 ? '' : `?${query}`}`
+      const path = `v1/dead-tasks/requests${queryText({ queue, limit })}`
       const page = await send('look-up', { method: 'GET', path, isExpected: isDeadRequestPage }, signal)
       return page.requests
     },

@@ -61,7 +61,7 @@ describe('the limits of a queue', () => {
     await client.limits('cpu', { concurrencyKey: 'a &"b"' })
     expect(seen.map(({ url }) => url)).toEqual([
       '/v1/queues/cpu/limits',
-      '/v1/queues/cpu/limits?sort=active&cursor=c&limit=10',
+      '/v1/queues/cpu/limits?sort=active&limit=10&cursor=c',
       '/v1/queues/cpu/limits?concurrencyKey=a+%26%22b%22',
     ])
   })

@@ -14,7 +14,7 @@ import {
 } from '@bullpen/contract'
 import { COMMAND_WAIT_S, type Try } from '@bullpen/contract/internal'
 import type { HttpTransport } from '../http/http-transport.ts'
-import { waitQuery } from '../http/request-parts.ts'
+import { queryText, waitQuery } from '../http/request-parts.ts'
 import { isCommand, isCommandPage, isFleet, isLimits, isPoolPage, isQueuePage, isSlotPage } from '../http/responses.ts'
 import type { Check } from '../http/shape.ts'
 import { randomId } from '../random-id.ts'
@@ -102,9 +102,8 @@ export function fleetCalls(send: SendRequest, repeat: Repeat, sendOnce: HttpTran
     async queues({ signal, ...query } = {}) {
       return get(`v1/queues${queryText(query)}`, isQueuePage, signal, RATES_MS)
     },
-    async limits(queue, { signal, limit, ...options } = {}) {
-      const query = queryText({ ...options, limit: limit === undefined ? undefined : String(limit) })
-      return get(`v1/queues/${encodeURIComponent(queue)}/limits${query}`, isLimits, signal)
+    async limits(queue, { signal, ...query } = {}) {
+      return get(`v1/queues/${encodeURIComponent(queue)}/limits${queryText(query)}`, isLimits, signal)
     },
     async pools({ signal, ...query } = {}) {
       return (await get(`v1/pools${queryText(query)}`, isPoolPage, signal)).pools
@@ -114,7 +113,7 @@ export function fleetCalls(send: SendRequest, repeat: Repeat, sendOnce: HttpTran
     },
     async command(order, { wait, id = randomId(), by, signal } = {}) {
       const forMs = wait === undefined ? COMMAND_WAIT_S * 1_000 : toMilliseconds(wait)
-      const body = JSON.stringify({ ...order, id, ...(by === undefined ? {} : { by }) })
+      const body = JSON.stringify({ ...order, id, by })
       const poll = (waitMs: number): Try<CommandView> => {
         const path = `v1/commands?wait=${waitMs / 1_000}`
         return (current) => sendOnce({ method: 'POST', path, body, waitMs, isExpected: isCommand }, current)
@@ -129,8 +128,7 @@ export function fleetCalls(send: SendRequest, repeat: Repeat, sendOnce: HttpTran
       return pollUntil({ repeat, poll, isOver: isAnswered, forMs: toMilliseconds(wait), signal })
     },
     async commands({ signal, limit } = {}) {
-      const query = queryText({ limit: limit === undefined ? undefined : String(limit) })
-      return (await get(`v1/commands${query}`, isCommandPage, signal)).commands
+      return (await get(`v1/commands${queryText({ limit })}`, isCommandPage, signal)).commands
     },
   }
 }
@@ -139,9 +137,4 @@ const isAnswered = ({ outcome }: CommandView): boolean => outcome !== 'pending'
 
 function toMilliseconds(wait: Duration | 'none'): number {
   return wait === 'none' ? 0 : milliseconds(wait, 'wait')
-}
-
-function queryText(values: Readonly<Record<string, string | undefined>>): string {
-  const given = Object.entries(values).filter((entry): entry is [string, string] => entry[1] !== undefined)
-  return given.length === 0 ? '' : `?${new URLSearchParams(given)}`
 }

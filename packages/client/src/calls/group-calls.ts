@@ -1,23 +1,14 @@
 // Implements the client's methods for groups, on any transport.
-import {
-  type GroupResults,
-  type GroupSettings,
-  type GroupView,
-  type MemberRequest,
-  type MembersAdded,
-  milliseconds,
-} from '@bullpen/contract'
+import type { GroupResults, GroupSettings, MemberRequest, MembersAdded } from '@bullpen/contract'
 import { createGroupId, type GroupTransport, ID_RANDOM_BYTES, MAX_MEMBERS_AT_ONCE } from '@bullpen/contract/internal'
 import { assertDefinition, assertList, assertTasks, assertText } from '../arguments.ts'
 import { followStream } from '../events/followed-stream.ts'
 import type { AddOptions, GroupHandle, GroupStreamEvent } from '../group-handle.ts'
 import { randomId } from '../random-id.ts'
 import type { Repeat } from '../repetition.ts'
-import { ResultTimeoutError } from '../result-timeout-error.ts'
-import type { Abortable, WaitOptions } from '../task-handle.ts'
-import { timeLimit } from '../time-limit.ts'
+import type { Abortable } from '../task-handle.ts'
 import { countedFrom } from './counted-from.ts'
-import { pollUntil } from './long-poll.ts'
+import { pollUntilEnded } from './long-poll.ts'
 
 export interface CreateGroupOptions extends GroupSettings, Abortable {
   /**
@@ -52,11 +43,6 @@ function newGroupId(): string {
 
 /** `retryForMs` is how long `repeat` repeats a call. */
 export function groupCalls(groups: GroupTransport, repeat: Repeat, retryForMs: number): GroupCalls {
-  function pollUntilEnded(id: string, signal: AbortSignal | undefined): Promise<GroupView> {
-    const poll = (waitMs: number) => groups.show(id, waitMs)
-    return pollUntil({ repeat, poll, isOver: ({ state }) => state === 'ended', signal })
-  }
-
   async function add(
     id: string,
     tasks: readonly MemberRequest[],
@@ -105,15 +91,9 @@ export function groupCalls(groups: GroupTransport, repeat: Repeat, retryForMs: n
       seal: ({ signal } = {}) => repeat('idempotent', groups.seal(id), signal),
       cancel: ({ by, signal } = {}) => repeat('idempotent', groups.cancel(id, by), signal),
       describe: ({ signal } = {}) => repeat('look-up', groups.show(id, 0), signal),
-      async waitUntilEnded({ timeout = 'none', signal: outer }: WaitOptions = {}) {
-        if (timeout === 'none') return pollUntilEnded(id, outer)
-        const late = () => new ResultTimeoutError(id, timeout, 'group')
-        const limit = timeLimit(milliseconds(timeout, 'timeout'), outer, late)
-        try {
-          return await pollUntilEnded(id, limit.signal)
-        } finally {
-          limit.stop()
-        }
+      waitUntilEnded(options = {}) {
+        const poll = (waitMs: number) => groups.show(id, waitMs)
+        return pollUntilEnded('group', id, { repeat, poll, isOver: ({ state }) => state === 'ended' }, options)
       },
       results: (options = {}) => results(id, options),
       events({ signal } = {}) {

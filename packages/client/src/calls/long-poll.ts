@@ -1,7 +1,10 @@
 // Waits at the API by long polls. A wait goes on after polls that broke, such as at a gateway that ends each request after a few seconds.
+import { milliseconds } from '@bullpen/contract'
 import { MAX_WAIT_S, type Try } from '@bullpen/contract/internal'
 import type { Repeat, Repeatability } from '../repetition.ts'
-import { pauseFor } from '../time-limit.ts'
+import { ResultTimeoutError } from '../result-timeout-error.ts'
+import type { WaitOptions } from '../task-handle.ts'
+import { pauseFor, timeLimit } from '../time-limit.ts'
 
 /** The pause before waiting again if the API ended a wait early, as it does when it shuts down. */
 const REPEAT_WAIT_AFTER_MS = 100
@@ -35,5 +38,22 @@ export async function pollUntil<T>(options: LongPoll<T>): Promise<T> {
     const hasWaited = forMs !== undefined && tries === 1
     if (isOver(found) || hasWaited || leftMs() <= 0) return found
     await pauseFor(Math.min(REPEAT_WAIT_AFTER_MS, leftMs()), signal)
+  }
+}
+
+/** Polls until what has this id has ended. @throws ResultTimeoutError if `timeout` expires first. */
+export async function pollUntilEnded<T>(
+  what: 'task' | 'group' | 'run',
+  id: string,
+  options: Pick<LongPoll<T>, 'repeat' | 'poll' | 'isOver'>,
+  { timeout = 'none', signal }: WaitOptions,
+): Promise<T> {
+  if (timeout === 'none') return pollUntil({ ...options, signal })
+  const late = () => new ResultTimeoutError(id, timeout, what)
+  const limit = timeLimit(milliseconds(timeout, 'timeout'), signal, late)
+  try {
+    return await pollUntil({ ...options, signal: limit.signal })
+  } finally {
+    limit.stop()
   }
 }

@@ -1,5 +1,6 @@
 // Implements the client's methods that find and delete what Redis holds without an owner. They need the HTTP API.
 import type { DeleteOrphansRequest, Orphan, OrphanPage, OrphansDeleted } from '@bullpen/contract'
+import { queryText } from '../http/request-parts.ts'
 import { isOrphanPage, isOrphansDeleted } from '../http/responses.ts'
 import type { SendRequest } from '../repetition.ts'
 import type { Abortable } from '../task-handle.ts'
@@ -28,11 +29,10 @@ export function orphanCalls(send: SendRequest): OrphanCalls {
       let page: OrphanPage | undefined
       let examined = 0
       do {
-        const query: string = page?.next === undefined ? '' : `?${new URLSearchParams({ cursor: page.next })}`
         // The API responds when it has examined a part of the keys and checked again what it has found.
         const request = {
           method: 'GET',
-          path: `v1/orphans${query}`,
+          path: `v1/orphans${queryText({ cursor: page?.next })}`,
           waitMs: SEARCH_MS,
           isExpected: isOrphanPage,
         } as const
@@ -46,14 +46,8 @@ export function orphanCalls(send: SendRequest): OrphanCalls {
     async deleteOrphans({ orphans, by }, { signal } = {}) {
       const named = orphans.map(({ key, entry }) => ({ key, entry }))
       const body = JSON.stringify({ orphans: named, by })
-      const request = {
-        method: 'POST',
-        path: 'v1/orphans/delete',
-        body,
-        waitMs: SEARCH_MS,
-        isExpected: isOrphansDeleted,
-      } as const
-      return send('idempotent', request, signal)
+      const path = 'v1/orphans/delete'
+      return send('idempotent', { method: 'POST', path, body, waitMs: SEARCH_MS, isExpected: isOrphansDeleted }, signal)
     },
   }
 }

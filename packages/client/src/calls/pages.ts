@@ -1,4 +1,5 @@
 // Requests the pages of a listing one after the other.
+import { queryText } from '../http/request-parts.ts'
 import type { Check } from '../http/shape.ts'
 import type { SendRequest } from '../repetition.ts'
 import type { Abortable } from '../task-handle.ts'
@@ -8,19 +9,20 @@ export interface PageOptions extends Abortable {
   readonly pageSize?: number
 }
 
-/** Yields the pages of the listing at `path`. Each page is requested when the iteration reaches it. */
+interface Listing<P> {
+  readonly path: string
+  readonly query: Parameters<typeof queryText>[0]
+  readonly isExpected: Check<P>
+}
+
+/** Yields the pages of the listing. Each page is requested when the iteration reaches it. */
 export async function* pagesOf<P extends { readonly next?: string | undefined }>(
   send: SendRequest,
-  {
-    path,
-    query,
-    isExpected,
-  }: { readonly path: string; readonly query: URLSearchParams; readonly isExpected: Check<P> },
-  { pageSize, signal }: PageOptions,
+  { path, query, isExpected }: Listing<P>,
+  { pageSize: limit, signal }: { readonly [K in keyof PageOptions]?: PageOptions[K] | undefined },
 ): AsyncGenerator<P, void, void> {
-  if (pageSize !== undefined) query.set('limit', String(pageSize))
-  for (let cursor: string | undefined; ; query.set('cursor', cursor)) {
-    const text = query.size === 0 ? '' : `?${query}`
+  for (let cursor: string | undefined; ; ) {
+    const text = queryText({ ...query, limit, cursor })
     const page = await send('look-up', { method: 'GET', path: `${path}${text}`, isExpected }, signal)
     yield page
     cursor = page.next

@@ -48,7 +48,7 @@ export function queueCalls(send: SendRequest): QueueCalls {
     },
 
     async *list({ queue, status, ...page }) {
-      const listing = { path: 'v1/tasks', query: new URLSearchParams({ queue, status }), isExpected: isTaskPage }
+      const listing = { path: 'v1/tasks', query: { queue, status }, isExpected: isTaskPage }
       for await (const { tasks } of pagesOf(send, listing, page)) yield* tasks
     },
   }

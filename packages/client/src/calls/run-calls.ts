@@ -1,20 +1,17 @@
 // Implements the client's methods for pipelines, on any transport.
-import {
-  type FleetPipelineDefinition,
-  milliseconds,
-  type RunErrors,
-  type RunSettingsOptions,
-  type RunView,
-  type StartRunRequest,
+import type {
+  FleetPipelineDefinition,
+  RunErrors,
+  RunSettingsOptions,
+  RunView,
+  StartRunRequest,
 } from '@bullpen/contract'
 import { createRunId, ID_RANDOM_BYTES, type RunTransport } from '@bullpen/contract/internal'
 import { assertText } from '../arguments.ts'
 import type { Repeat } from '../repetition.ts'
-import { ResultTimeoutError } from '../result-timeout-error.ts'
 import { RunEndedError, type RunHandle } from '../run-handle.ts'
 import type { Abortable, WaitOptions } from '../task-handle.ts'
-import { timeLimit } from '../time-limit.ts'
-import { pollUntil } from './long-poll.ts'
+import { pollUntilEnded } from './long-poll.ts'
 
 export interface StartPipelineOptions extends RunSettingsOptions, Abortable {
   /** Who starts the pipeline. */
@@ -51,20 +48,9 @@ export interface RunCalls {
 }
 
 export function runCalls(runs: RunTransport, repeat: Repeat): RunCalls {
-  function pollUntilEnded(id: string, signal: AbortSignal | undefined): Promise<RunView> {
+  function waitUntilEnded(id: string, options: WaitOptions): Promise<RunView> {
     const poll = (waitMs: number) => runs.show(id, waitMs)
-    return pollUntil({ repeat, poll, isOver: ({ state }) => state === 'ended', signal })
-  }
-
-  async function waitUntilEnded(id: string, { timeout = 'none', signal }: WaitOptions): Promise<RunView> {
-    if (timeout === 'none') return pollUntilEnded(id, signal)
-    const late = () => new ResultTimeoutError(id, timeout, 'run')
-    const limit = timeLimit(milliseconds(timeout, 'timeout'), signal, late)
-    try {
-      return await pollUntilEnded(id, limit.signal)
-    } finally {
-      limit.stop()
-    }
+    return pollUntilEnded('run', id, { repeat, poll, isOver: ({ state }) => state === 'ended' }, options)
   }
 
   async function* errors(id: string, { signal }: Abortable) {

@@ -12,6 +12,7 @@ import type {
   ScheduleView,
   TaskDefinition,
 } from '@bullpen/contract'
+import { queryText } from '../http/request-parts.ts'
 import {
   isSchedule,
   isScheduleDeleted,
@@ -86,10 +87,9 @@ export interface ScheduleCalls {
 export function scheduleCalls(send: SendRequest): ScheduleCalls {
   const get = <T>(path: string, isExpected: Check<T>, signal: AbortSignal | undefined): Promise<T> =>
     send('look-up', { method: 'GET', path, isExpected }, signal)
-  const post = <T>(path: string, { by, signal, ...body }: ChangeOptions & object, isExpected: Check<T>): Promise<T> => {
-    const text = JSON.stringify({ ...body, ...(by === undefined ? {} : { by }) })
+  const post = <T>(path: string, { signal, ...body }: ChangeOptions & object, isExpected: Check<T>): Promise<T> => {
     const repeatability = path.endsWith('/run') ? 'once' : 'idempotent'
-    return send(repeatability, { method: 'POST', path, body: text, isExpected }, signal)
+    return send(repeatability, { method: 'POST', path, body: JSON.stringify(body), isExpected }, signal)
   }
   const pathOf = (name: string): string => `v1/schedules/${encodeURIComponent(name)}`
   const store: ScheduleCalls['store'] = (request, options = {}) =>
@@ -97,22 +97,17 @@ export function scheduleCalls(send: SendRequest): ScheduleCalls {
 
   return {
     async *list({ next, trouble, ...page } = {}) {
-      const query = new URLSearchParams()
-      if (next !== undefined) query.set('next', String(next))
-      if (trouble !== undefined) query.set('trouble', String(trouble))
-      const listing = { path: 'v1/schedules', query, isExpected: isScheduleList }
+      const listing = { path: 'v1/schedules', query: { next, trouble }, isExpected: isScheduleList }
       for await (const { schedules } of pagesOf(send, listing, page)) yield* schedules
     },
-    show: (name, { signal, next } = {}) =>
-      get(`${pathOf(name)}${next === undefined ? '' : `?next=${next}`}`, isSchedule, signal),
+    show: (name, { signal, next } = {}) => get(`${pathOf(name)}${queryText({ next })}`, isSchedule, signal),
     store,
     put: (definition, input, settings, options) => store({ ...settings, task: definition.name, input }, options),
     pause: (name, options = {}) => post(`${pathOf(name)}/pause`, options, isSchedule),
     resume: (name, options = {}) => post(`${pathOf(name)}/resume`, options, isSchedule),
     run: (name, options = {}) => post(`${pathOf(name)}/run`, options, isScheduleRun),
     delete(name, { by, signal } = {}) {
-      const query = by === undefined ? '' : `?${new URLSearchParams({ by })}`
-      const path = `${pathOf(name)}${query}`
+      const path = `${pathOf(name)}${queryText({ by })}`
       return send('idempotent', { method: 'DELETE', path, isExpected: isScheduleDeleted }, signal)
     },
     sync: ({ dryRun = false, ...options } = {}) => post(`v1/schedules/sync?dryRun=${dryRun}`, options, isScheduleSync),

@@ -20,7 +20,6 @@ import { assertDefinition, assertText } from '../arguments.ts'
 import { type FollowedEvent, followStream } from '../events/followed-stream.ts'
 import { checkedIdempotency, type IdempotencyOptions } from '../idempotency-key.ts'
 import type { Repeat } from '../repetition.ts'
-import { ResultTimeoutError } from '../result-timeout-error.ts'
 import { roomWaitMs, UNKNOWN_POLICY } from '../room-wait.ts'
 import { TaskEndedError } from '../task-ended-error.ts'
 import type {
@@ -32,8 +31,7 @@ import type {
   TaskStreamEvent,
   WaitOptions,
 } from '../task-handle.ts'
-import { timeLimit } from '../time-limit.ts'
-import { pollUntil } from './long-poll.ts'
+import { pollUntil, pollUntilEnded } from './long-poll.ts'
 
 export interface EnqueueOptions extends ProducerOptions, IdempotencyOptions, Abortable {}
 
@@ -91,19 +89,9 @@ export interface TaskCalls {
 
 /** `retryForMs` is how long `repeat` repeats a call. */
 export function taskCalls(transport: TaskTransport, repeat: Repeat, retryForMs: number): TaskCalls {
-  async function lookUpEnded(id: string, { timeout = 'none', signal: outer }: WaitOptions): Promise<TaskView> {
-    if (timeout === 'none') return pollUntilEnded(id, outer)
-    const limit = timeLimit(milliseconds(timeout, 'timeout'), outer, () => new ResultTimeoutError(id, timeout))
-    try {
-      return await pollUntilEnded(id, limit.signal)
-    } finally {
-      limit.stop()
-    }
-  }
-
-  function pollUntilEnded(id: string, signal: AbortSignal | undefined): Promise<TaskView> {
+  function lookUpEnded(id: string, options: WaitOptions): Promise<TaskView> {
     const poll = (waitMs: number) => transport.task(id, waitMs)
-    return pollUntil({ repeat, poll, isOver: ({ status }) => isFinal(status), signal })
+    return pollUntilEnded('task', id, { repeat, poll, isOver: ({ status }) => isFinal(status) }, options)
   }
 
   async function task(...args: TaskArguments<Abortable>): Promise<TaskView> {

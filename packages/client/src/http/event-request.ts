@@ -2,7 +2,7 @@
 import { ProblemError, type TransportEvent } from '@bullpen/contract/internal'
 import { serverSentEvents } from '../events/event-source.ts'
 import { timeLimit } from '../time-limit.ts'
-import { problemIn } from './problem-response.ts'
+import { parsed, problemIn } from './problem-response.ts'
 import { refuseRedirect } from './redirect.ts'
 import { brokenOff, type HttpSettings, isBrokenOff, unreachable } from './request.ts'
 import { addressOf } from './request-parts.ts'
@@ -87,13 +87,9 @@ export async function* requestEvents(
 
 /** Returns undefined for data that this client does not know. */
 function eventIn(data: string): TransportEvent['event'] {
-  try {
-    const event: unknown = JSON.parse(data)
-    const isKnown = typeof event === 'object' && event !== null && 'type' in event && `${event.type}` in TYPES
-    return isKnown ? (event as TransportEvent['event']) : undefined
-  } catch {
-    return undefined
-  }
+  const event = parsed(data)
+  const isKnown = typeof event === 'object' && event !== null && 'type' in event && `${event.type}` in TYPES
+  return isKnown ? (event as TransportEvent['event']) : undefined
 }
 
 function notAStream(request: string, status: number): ProblemError {

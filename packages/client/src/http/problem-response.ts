@@ -54,9 +54,10 @@ export function beginningOf(body: string): string {
   return `begins with ${JSON.stringify(body.slice(0, SHOWN_LENGTH))}${body.length > SHOWN_LENGTH ? '…' : ''}`
 }
 
-function parsed(body: string): unknown {
+/** Returns undefined if the text is not JSON. */
+export function parsed(text: string): unknown {
   try {
-    return JSON.parse(body)
+    return JSON.parse(text)
   } catch {
     return undefined
   }

@@ -17,6 +17,14 @@ export function waitQuery(waitMs: number): string {
   return waitMs === 0 ? '' : `?wait=${waitMs / 1_000}`
 }
 
+/** Returns the query with those of these parameters that have a value, or an empty string if none has one. */
+export function queryText(parameters: Readonly<Record<string, string | number | boolean | undefined>>): string {
+  const given = Object.entries(parameters).flatMap(([name, value]): [string, string][] =>
+    value === undefined ? [] : [[name, `${value}`]],
+  )
+  return given.length === 0 ? '' : `?${new URLSearchParams(given)}`
+}
+
 /** The names of the path parameters other than `id`, by the segment before them. */
 const PARAMETERS: Readonly<Record<string, string>> = { queues: 'queue', schedules: 'name' }
 

@@ -2,7 +2,7 @@
 import { ProblemError } from '@bullpen/contract/internal'
 import { timeLimit } from '../time-limit.ts'
 import { CONNECT_TIMEOUT } from './node-send.ts'
-import { beginningOf, problemIn } from './problem-response.ts'
+import { beginningOf, parsed, problemIn } from './problem-response.ts'
 import { refuseRedirect } from './redirect.ts'
 import { addressOf } from './request-parts.ts'
 import type { HttpResponse, Send } from './send.ts'
@@ -76,15 +76,6 @@ export function isBrokenOff({ ok }: Pick<HttpResponse, 'ok'>, text: string): boo
 
 export function brokenOff({ status }: Pick<HttpResponse, 'status'>): Error {
   return new Error(`the HTTP ${status} response was cut off`)
-}
-
-/** Returns undefined if the text is not JSON. */
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
-  }
 }
 
 /** Something other than a Bullpen API has responded. It may have passed the request on before, so the outcome is unknown. */

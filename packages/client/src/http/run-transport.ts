@@ -1,7 +1,7 @@
 // Carries the calls about the runs of pipelines over the HTTP API.
 import type { RunTransport } from '@bullpen/contract/internal'
 import type { HttpRequest } from './request.ts'
-import { toJson, waitQuery } from './request-parts.ts'
+import { queryText, toJson, waitQuery } from './request-parts.ts'
 import { isDeleted } from './responses.ts'
 import { isRun, isRunErrors } from './run-responses.ts'
 
@@ -22,10 +22,8 @@ export function runTransport(
       const body = by === undefined ? undefined : JSON.stringify({ by })
       return (signal) => send({ method: 'POST', path: `${pathOf(id)}/cancel`, body, isExpected: isRun }, signal)
     },
-    delete: (id, by) => (signal) => {
-      const query = by === undefined ? '' : `?${new URLSearchParams({ by })}`
-      return send({ method: 'DELETE', path: `${pathOf(id)}${query}`, isExpected: isDeleted }, signal)
-    },
+    delete: (id, by) => (signal) =>
+      send({ method: 'DELETE', path: `${pathOf(id)}${queryText({ by })}`, isExpected: isDeleted }, signal),
     show: (id, waitMs) => (signal) =>
       send({ method: 'GET', path: `${pathOf(id)}${waitQuery(waitMs)}`, waitMs, isExpected: isRun }, signal),
     errors: (id, from) => (signal) => {
