@@ -1,7 +1,7 @@
 // Defines fleet commands over HTTP: requests, outcomes and the workers' responses.
 import { z } from 'zod'
 import { MAX_ENQUEUE_RATE } from '../definition/limits/enqueue-rate.ts'
-import { MAX_PERMITS, PERMIT_NAME, PERMIT_NAME_RULE } from '../definition/limits/permits.ts'
+import { MAX_PERMITS, SHORT_NAME, SHORT_NAME_RULE } from '../definition/limits/permits.ts'
 import { LOG_LEVELS } from '../definition/log.ts'
 import { bytesOrAmount, durationText, limitText } from '../definition/units/duration-text.ts'
 import { limitSchema as pageLimitSchema, waitSchema } from '../http/queries.ts'
@@ -199,7 +199,7 @@ const limitSchema = z
       ),
     permits: z
       .record(
-        z.string().regex(PERMIT_NAME, PERMIT_NAME_RULE),
+        z.string().regex(SHORT_NAME, SHORT_NAME_RULE),
         z.union([z.literal('none'), z.int().min(0).max(MAX_PERMITS)]),
       )
       .refine(

@@ -1,7 +1,7 @@
 // Defines the schemas for the names of queues, workers, concurrency keys, services and API keys in requests.
 import { z } from 'zod'
 import { concurrencyKeySchema } from '../definition/concurrency-key.ts'
-import { SERVICE_NAME, SERVICE_NAME_RULE } from '../definition/limits/breakers.ts'
+import { SHORT_NAME, SHORT_NAME_RULE } from '../definition/limits/permits.ts'
 import { MAX_TASK_NAME_LENGTH } from '../definition/task-name.ts'
 import { nameText } from '../definition/texts.ts'
 import { API_KEY_NAME } from '../http/api-key-name.ts'
@@ -15,7 +15,7 @@ export const concurrencyKeyText = concurrencyKeySchema.describe('A concurrency k
 export const taskNameText = nameText(MAX_TASK_NAME_LENGTH).describe('The name of a task definition.')
 export const serviceText = z
   .string()
-  .regex(SERVICE_NAME, SERVICE_NAME_RULE)
+  .regex(SHORT_NAME, SHORT_NAME_RULE)
   .describe("The name of a service in `breakers` of the queue's definition.")
 export const apiKeyNameText = z
   .string()

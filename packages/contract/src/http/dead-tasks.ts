@@ -3,14 +3,10 @@ import { z } from 'zod'
 import { freeText, nameText } from '../definition/texts.ts'
 import { COMMAND_ID } from '../fleet/commands.ts'
 import { ATTEMPT_END_STATES, TASK_STATUSES } from '../task/states.ts'
-import { cursorSchema, limitSchema } from './queries.ts'
-import { requesterName } from './requester.ts'
+import { cursorSchema, flagText, limitSchema } from './queries.ts'
+import { auditedBy } from './requester.ts'
 import { tagSchema } from './tasks/enqueue.ts'
 import { linksSchema } from './tasks/task-view.ts'
-
-const by = requesterName
-  .optional()
-  .describe("Who sends the request, for the audit log. The API adds the API key's fingerprint.")
 
 const id = z
   .string()
@@ -24,7 +20,7 @@ const id = z
 export const retryOneSchema = z
   .strictObject({
     id,
-    by,
+    by: auditedBy,
     input: z
       .unknown()
       .optional()
@@ -69,7 +65,7 @@ export const retriedSchema = z
 export type Retried = z.infer<typeof retriedSchema>
 
 /** The query parameters of DELETE /v1/tasks/{id}. */
-export const deleteOneQuerySchema = z.strictObject({ by })
+export const deleteOneQuerySchema = z.strictObject({ by: auditedBy })
 
 export const deletedSchema = z.object({ id: z.string() }).meta({ id: 'Deleted' })
 
@@ -170,7 +166,7 @@ export const changeDeadSchema = z
       .max(DEAD_TASK_RATE.max)
       .optional()
       .describe(`How many tasks to change per second. Defaults to ${DEAD_TASK_RATE.default}.`),
-    by,
+    by: auditedBy,
     afterCompensation: z
       .boolean()
       .optional()
@@ -191,12 +187,9 @@ export interface ChangeDeadRequest extends DeadTaskFilter {
 }
 
 export const changeDeadQuerySchema = z.strictObject({
-  dryRun: z
-    .enum(['true', 'false'])
-    .default('false')
-    .transform((text) => text === 'true')
-    .pipe(z.boolean())
-    .describe('If `true`, the request changes nothing, and the response contains the number of tasks that match now.'),
+  dryRun: flagText.describe(
+    'If `true`, the request changes nothing, and the response contains the number of tasks that match now.',
+  ),
 })
 
 const matching = z.int().describe('How many dead tasks matched when the request was received.')
@@ -237,7 +230,7 @@ export const deadRequestSchema = z
 export type DeadTaskRequest = z.infer<typeof deadRequestSchema>
 
 /** The body of POST /v1/dead-tasks/requests/{id}/stop, which is optional. */
-export const stopDeadSchema = z.strictObject({ by }).meta({ id: 'StopDeadTaskRequest' })
+export const stopDeadSchema = z.strictObject({ by: auditedBy }).meta({ id: 'StopDeadTaskRequest' })
 
 /** The query parameters of GET /v1/dead-tasks/requests. */
 export const deadRequestsQuerySchema = z.strictObject({

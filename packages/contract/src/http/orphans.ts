@@ -1,7 +1,7 @@
 // Defines how orphaned keys in Redis are listed and deleted over HTTP.
 import { z } from 'zod'
 import { cursorSchema } from './queries.ts'
-import { requesterName } from './requester.ts'
+import { auditedBy } from './requester.ts'
 
 /**
  * Why a key or an entry is listed:
@@ -72,9 +72,7 @@ export const deleteOrphansSchema = z
       .min(1)
       .max(MAX_DELETED_ORPHANS)
       .describe('The keys and entries to delete, as `GET /v1/orphans` has listed them.'),
-    by: requesterName
-      .optional()
-      .describe("Who sends the request, for the audit log. The API adds the API key's fingerprint."),
+    by: auditedBy,
   })
   .meta({ id: 'DeleteOrphans' })
 

@@ -15,6 +15,13 @@ export const PAGINATION = { max: 200, default: 50 } as const
 const numberText = (form: RegExp, min: number, max: number, expected: string) =>
   z.string().regex(form, expected).transform(Number).pipe(z.int(expected).min(min, expected).max(max, expected))
 
+/** The schema of a query parameter that is `true` or `false`, by default the latter. */
+export const flagText = z
+  .enum(['true', 'false'])
+  .default('false')
+  .transform((text) => text === 'true')
+  .pipe(z.boolean())
+
 const EXPECTED_WAIT = `expected a duration such as '10s', or a number of seconds, from 0 to ${MAX_WAIT_S} s`
 
 /** Returns the number of seconds. Accepts '10', '10s', '0.5s' and '500ms'. */

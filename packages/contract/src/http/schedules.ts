@@ -5,7 +5,7 @@ import { durationText } from '../definition/units/duration-text.ts'
 import type { ScheduledTaskOptions, SchedulePolicies } from '../schedule/schedule-definition.ts'
 import { MAX_CATCH_UP, OVERLAPS } from '../schedule/schedule-policies.ts'
 import { TASK_STATUSES } from '../task/states.ts'
-import { cursorSchema, limitSchema } from './queries.ts'
+import { cursorSchema, flagText, limitSchema } from './queries.ts'
 import { requesterName } from './requester.ts'
 import { scheduledTaskFields } from './tasks/enqueue.ts'
 
@@ -120,14 +120,9 @@ const nextSchema = z
 
 export const schedulesQuerySchema = z.strictObject({
   next: nextSchema.default(1),
-  trouble: z
-    .enum(['true', 'false'])
-    .default('false')
-    .transform((text) => text === 'true')
-    .pipe(z.boolean())
-    .describe(
-      'If `true`, returns only the schedules that are in trouble: failing, overlapping, missing ticks or unreadable.',
-    ),
+  trouble: flagText.describe(
+    'If `true`, returns only the schedules that are in trouble: failing, overlapping, missing ticks or unreadable.',
+  ),
   limit: limitSchema,
   cursor: cursorSchema.optional().describe("The previous page's `next`."),
 })
@@ -135,12 +130,9 @@ export const schedulesQuerySchema = z.strictObject({
 export const scheduleQuerySchema = z.strictObject({ next: nextSchema.default(5) })
 
 export const syncQuerySchema = z.strictObject({
-  dryRun: z
-    .enum(['true', 'false'])
-    .default('false')
-    .transform((text) => text === 'true')
-    .pipe(z.boolean())
-    .describe('If `true`, the request does not change anything, and the response says what it would change.'),
+  dryRun: flagText.describe(
+    'If `true`, the request does not change anything, and the response says what it would change.',
+  ),
 })
 
 export const scheduleViewSchema = z

@@ -2,6 +2,7 @@
 import { suggestion } from '../nearest.ts'
 import { checkOptions, checkWhole, type Fail, isRecord } from '../options.ts'
 import { type Duration, milliseconds, millisecondsWithin } from '../units/duration.ts'
+import { SHORT_NAME, SHORT_NAME_RULE } from './permits.ts'
 
 /**
  * When a circuit breaker opens and closes. A call is an attempt of a task that depends on the breaker's service. An attempt
@@ -63,9 +64,6 @@ export type BreakersOf = Readonly<Record<string, BreakerSettings>>
 
 const MAX_BREAKERS = 32
 const MAX_DEPENDENCIES = 8
-export const SERVICE_NAME = /^[a-z][a-z0-9._-]{0,39}$/
-export const SERVICE_NAME_RULE =
-  'expected a lower-case letter followed by lower-case letters, digits, dots, hyphens and underscores, at most 40 characters'
 const MAX_OPEN_MS = milliseconds('5m')
 
 const SETTINGS: readonly string[] = [
@@ -96,9 +94,9 @@ export function parseBreakers(
   const names = Object.keys(given)
   if (names.length > MAX_BREAKERS) fail(`breakers has ${names.length} services; expected at most ${MAX_BREAKERS}`)
   if (names.length === 0) return undefined
-  const misnamed = names.find((name) => !SERVICE_NAME.test(name))
+  const misnamed = names.find((name) => !SHORT_NAME.test(name))
   if (misnamed !== undefined) {
-    fail(`breakers has a service named ${JSON.stringify(misnamed)}; ${SERVICE_NAME_RULE}`)
+    fail(`breakers has a service named ${JSON.stringify(misnamed)}; ${SHORT_NAME_RULE}`)
   }
   const breakers = names.map((name) => [name, parseBreaker(given[name] as BreakerOptions, name, queue, fail)] as const)
   return Object.freeze(Object.fromEntries(breakers))

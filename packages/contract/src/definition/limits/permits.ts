@@ -19,10 +19,10 @@ const MAX_NAMES = 32
 /** How many different permits a task may need. */
 const MAX_NEEDS = 8
 
-/** A lower-case letter followed by lower-case letters, digits, dots, hyphens and underscores. */
-export const PERMIT_NAME = /^[a-z][a-z0-9._-]{0,39}$/
+/** The names of permits and of services. */
+export const SHORT_NAME = /^[a-z][a-z0-9._-]{0,39}$/
 
-export const PERMIT_NAME_RULE =
+export const SHORT_NAME_RULE =
   'expected a lower-case letter followed by lower-case letters, digits, dots, hyphens and underscores, at most 40 characters'
 
 const SHARED: readonly string[] = ['total', 'share'] satisfies readonly (keyof SharedPermits)[]
@@ -33,8 +33,7 @@ export function queuePermits(given: Readonly<Record<string, number | SharedPermi
   const entries = Object.entries(given)
   if (entries.length > MAX_NAMES) fail(`limits.permits has ${entries.length} names; expected at most ${MAX_NAMES}`)
   const permits = entries.map(([name, value]) => {
-    if (!PERMIT_NAME.test(name))
-      fail(`limits.permits has the invalid name ${JSON.stringify(name)}; ${PERMIT_NAME_RULE}`)
+    if (!SHORT_NAME.test(name)) fail(`limits.permits has the invalid name ${JSON.stringify(name)}; ${SHORT_NAME_RULE}`)
     return [name, countOf(`limits.permits.${name}`, value, fail)] as const
   })
   return permits.length === 0 ? undefined : Object.freeze(Object.fromEntries(permits))

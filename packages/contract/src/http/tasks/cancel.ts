@@ -3,7 +3,7 @@ import { z } from 'zod'
 import type { Duration } from '../../definition/units/duration.ts'
 import { durationText } from '../../definition/units/duration-text.ts'
 import { TASK_STATUSES } from '../../task/states.ts'
-import { waitSchema } from '../queries.ts'
+import { flagText, waitSchema } from '../queries.ts'
 import { requesterName } from '../requester.ts'
 import { tagSchema } from './enqueue.ts'
 import { linksSchema } from './task-view.ts'
@@ -58,14 +58,9 @@ export const cancelFilterSchema = z
 
 /** The query parameters of POST /v1/tasks/cancel. */
 export const cancelManyQuerySchema = z.strictObject({
-  dryRun: z
-    .enum(['true', 'false'])
-    .default('false')
-    .transform((text) => text === 'true')
-    .pipe(z.boolean())
-    .describe(
-      'If `true`, the request does not cancel any tasks, and the response contains the number of tasks that match now.',
-    ),
+  dryRun: flagText.describe(
+    'If `true`, the request does not cancel any tasks, and the response contains the number of tasks that match now.',
+  ),
 })
 
 /** Selects which of a queue's tasks to cancel. A task must match every field. */
