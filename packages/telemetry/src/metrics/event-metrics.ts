@@ -2,7 +2,7 @@
 import type { AttemptEndState, CommitRefusal, RefusedBy, TaskEvent, VerdictKind } from '@bullpen/contract'
 import type { EventSink } from '@bullpen/engine'
 import { type FailureReason, IS_FAILURE } from '../failures.ts'
-import { type Count, type Distribution, fromZero } from './fast-metrics.ts'
+import { fromZero } from './fast-metrics.ts'
 import { fastCounter, fastHistogram } from './instruments.ts'
 import { remembered } from './remembered.ts'
 import type { SloSeries } from './slo-metrics.ts'
@@ -32,28 +32,6 @@ const USUAL_FAILURES = ['declared', 'unexpected_error', 'run_timeout'] as const 
 const POISON_CODES = ['poison', 'process_lost']
 const ISOLATIONS = ['thread', 'process']
 
-/** One task's series, with the `queue` and `task` labels already set. */
-interface TaskSeries {
-  readonly enqueued: Count
-  readonly rejectedBy: (limit: RefusedBy) => Count
-  readonly droppedBy: (limit: RefusedBy) => Count
-  readonly started: Count
-  readonly duration: Distribution
-  readonly wait: Distribution
-  readonly total: Distribution
-  readonly late: Count
-  readonly expired: Count
-  readonly cancelled: Count
-  readonly dead: Count
-  /** Undefined if the task has no objective. */
-  slo: SloSeries | undefined
-  /** The most frequent series of {@link ended}. It has its own field so that it does not need a look-up. */
-  readonly completed: Count
-  readonly ended: (state: AttemptEndState) => (verdict: VerdictKind) => Count
-  readonly failed: (reason: FailureReason) => Count
-  readonly refused: (reason: CommitRefusal) => Count
-}
-
 function createMetrics() {
   return {
     enqueued: fastCounter('bullpen_tasks_enqueued_total'),
@@ -76,8 +54,6 @@ function createMetrics() {
   }
 }
 
-const REFUSED = { rejected: 'rejectedBy', dropped: 'droppedBy' } as const
-
 export interface TaskMetrics {
   readonly sink: EventSink
   /** Counts a task's first starts and expirations in these series, too. */
@@ -94,7 +70,7 @@ export interface TaskMetrics {
  */
 export function taskMetrics(): TaskMetrics {
   const metrics = createMetrics()
-  const seriesOf = taskSeries(metrics)
+  const seriesFor = taskSeries(metrics)
   const deadWith = remembered((queue: string) => {
     const series = remembered((code: string) => metrics.deadByCode.series({ queue, code }))
     const known = new Set<string>()
@@ -110,13 +86,13 @@ export function taskMetrics(): TaskMetrics {
   const sink = (event: TaskEvent): void => {
     switch (event.event) {
       case 'task.enqueued':
-        seriesOf(event.queue, event.task).enqueued.count++
+        seriesFor(event.queue, event.task).enqueued.count++
         return
       case 'task.refused':
-        seriesOf(event.queue, event.task)[REFUSED[event.action]](event.limit).count++
+        seriesFor(event.queue, event.task)[event.action](event.limit).count++
         return
       case 'attempt.started': {
-        const task = seriesOf(event.queue, event.task)
+        const task = seriesFor(event.queue, event.task)
         task.started.count++
         if (event.waitedMs === undefined) return
         task.wait.observe(event.waitedMs / 1_000)
@@ -124,7 +100,7 @@ export function taskMetrics(): TaskMetrics {
         return
       }
       case 'attempt.ended': {
-        const task = seriesOf(event.queue, event.task)
+        const task = seriesFor(event.queue, event.task)
         if (event.verdict === 'completed') task.completed.count++
         else task.ended(event.state)(event.verdict).count++
         task.duration.observe(event.durationMs / 1_000)
@@ -146,22 +122,22 @@ export function taskMetrics(): TaskMetrics {
         return
       }
       case 'attempt.commit_refused':
-        seriesOf(event.queue, event.task).refused(event.refusal).count++
+        seriesFor(event.queue, event.task).refused(event.refusal).count++
         return
       case 'attempt.late':
-        seriesOf(event.queue, event.task).late.count++
+        seriesFor(event.queue, event.task).late.count++
         return
       case 'task.cancelled':
-        seriesOf(event.queue, event.task).cancelled.count++
+        seriesFor(event.queue, event.task).cancelled.count++
         return
       case 'task.expired': {
-        const task = seriesOf(event.queue, event.task)
+        const task = seriesFor(event.queue, event.task)
         task.expired.count++
         task.slo?.expired()
         return
       }
       case 'task.dead':
-        seriesOf(event.queue, event.task).dead.count++
+        seriesFor(event.queue, event.task).dead.count++
         deadWith(event.queue)(event.reason).count++
         return
       case 'slots.restarted':
@@ -186,10 +162,10 @@ export function taskMetrics(): TaskMetrics {
       .map((metric) => metric.exposition())
       .join('\n\n')}\n`
   const watchSlo = (queue: string, task: string, slo: SloSeries): void => {
-    seriesOf(queue, task).slo = slo
+    seriesFor(queue, task).slo = slo
   }
   const publishAttempts = (queue: string, task: string): void => {
-    const { started, completed, dead, late, ended, failed } = seriesOf(queue, task)
+    const { started, completed, dead, late, ended, failed } = seriesFor(queue, task)
     for (const each of [started, completed, dead, late, stalled(task), stalled(NO_TASK), restarted(queue)])
       fromZero(each)
     for (const [state, verdict] of USUAL_ENDS) fromZero(ended(state)(verdict))
@@ -198,40 +174,52 @@ export function taskMetrics(): TaskMetrics {
     for (const isolation of ISOLATIONS) fromZero(replaced(isolation))
   }
   const publish = (queue: string, task: string, role: 'api' | 'worker'): void => {
-    const { enqueued, cancelled, expired } = seriesOf(queue, task)
+    const { enqueued, cancelled, expired } = seriesFor(queue, task)
     for (const each of [enqueued, cancelled, expired]) fromZero(each)
     if (role === 'worker') publishAttempts(queue, task)
   }
   return { sink, watchSlo, publish, exposition }
 }
 
-function taskSeries(metrics: ReturnType<typeof createMetrics>): (queue: string, task: string) => TaskSeries {
-  const make = (queue: string, task: string): TaskSeries => {
-    const labels = { queue, task }
-    return {
-      enqueued: metrics.enqueued.series(labels),
-      rejectedBy: remembered((limit) => metrics.refusedBy.series({ ...labels, limit, action: 'rejected' })),
-      droppedBy: remembered((limit) => metrics.refusedBy.series({ ...labels, limit, action: 'dropped' })),
-      started: metrics.started.series(labels),
-      duration: metrics.duration.series(labels),
-      wait: metrics.wait.series(labels),
-      total: metrics.total.series(labels),
-      late: metrics.late.series(labels),
-      expired: metrics.expired.series(labels),
-      cancelled: metrics.cancelled.series(labels),
-      dead: metrics.dead.series(labels),
-      slo: undefined,
-      completed: metrics.ended.series({ ...labels, state: 'DONE_SUCCESS', verdict: 'completed' }),
-      ended: remembered((state) => remembered((verdict) => metrics.ended.series({ ...labels, state, verdict }))),
-      failed: remembered((reason) => metrics.failed.series({ ...labels, reason })),
-      refused: remembered((reason) => metrics.refused.series({ ...labels, reason })),
-    }
+type TaskSeries = ReturnType<typeof seriesOf>
+
+/** Returns one task's series. */
+function seriesOf(
+  metrics: ReturnType<typeof createMetrics>,
+  labels: { readonly queue: string; readonly task: string },
+) {
+  const refused = (action: 'rejected' | 'dropped') =>
+    remembered((limit: RefusedBy) => metrics.refusedBy.series({ ...labels, limit, action }))
+  return {
+    enqueued: metrics.enqueued.series(labels),
+    rejected: refused('rejected'),
+    dropped: refused('dropped'),
+    started: metrics.started.series(labels),
+    duration: metrics.duration.series(labels),
+    wait: metrics.wait.series(labels),
+    total: metrics.total.series(labels),
+    late: metrics.late.series(labels),
+    expired: metrics.expired.series(labels),
+    cancelled: metrics.cancelled.series(labels),
+    dead: metrics.dead.series(labels),
+    /** Undefined if the task has no objective. */
+    slo: undefined as SloSeries | undefined,
+    /** The most frequent series of `ended`. It has its own field so that it does not need a look-up. */
+    completed: metrics.ended.series({ ...labels, state: 'DONE_SUCCESS', verdict: 'completed' }),
+    ended: remembered((state: AttemptEndState) =>
+      remembered((verdict: VerdictKind) => metrics.ended.series({ ...labels, state, verdict })),
+    ),
+    failed: remembered((reason: FailureReason) => metrics.failed.series({ ...labels, reason })),
+    refused: remembered((reason: CommitRefusal) => metrics.refused.series({ ...labels, reason })),
   }
+}
+
+function taskSeries(metrics: ReturnType<typeof createMetrics>): (queue: string, task: string) => TaskSeries {
   const byQueue = remembered((queue: string) => {
     const byTask = new Map<string, TaskSeries>()
     const firstOf = (task: string): TaskSeries => {
       const name = byTask.size < MOST_TASK_NAMES ? task : OTHER_TASKS
-      const series = byTask.get(name) ?? make(queue, name)
+      const series = byTask.get(name) ?? seriesOf(metrics, { queue, task: name })
       byTask.set(name, series)
       return series
     }
