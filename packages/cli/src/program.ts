@@ -9,7 +9,7 @@ import { dead } from './commands/dead-tasks/dead.ts'
 import { doctor } from './commands/doctor/doctor.ts'
 import { enqueue } from './commands/enqueue.ts'
 import { drain } from './commands/fleet/drain.ts'
-import { breaker, logLevel, pause, resize, resume, stop } from './commands/fleet/fleet-control.ts'
+import { breaker, logLevel, resize, sendToTarget, stop } from './commands/fleet/fleet-control.ts'
 import { audit, fleet, limits, queues } from './commands/fleet/fleet-views.ts'
 import { limit } from './commands/fleet/limit.ts'
 import { groups } from './commands/groups/groups.ts'
@@ -55,8 +55,8 @@ const COMMANDS: Readonly<Record<Exclude<CommandName, 'help'>, (context: CommandC
   fleet,
   queues,
   top,
-  pause,
-  resume,
+  pause: sendToTarget('pause'),
+  resume: sendToTarget('resume'),
   drain,
   stop,
   resize,

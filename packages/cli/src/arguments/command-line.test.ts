@@ -60,7 +60,7 @@ test('every option that takes one value is refused if it is given twice, and eve
     const command = COMMAND_NAMES.find((each) =>
       [...commandOf(each).options, ...COMMON_OPTIONS].some((own) => own === name),
     )
-    const { min } = commandOf(command ?? 'show').arguments
+    const { min = 0 } = commandOf(command ?? 'show').arguments ?? {}
     const given = option.type === 'string' ? [`--${name}=a`, `--${name}=a`] : [`--${name}`, `--${name}`]
     const parse = () => parseCommandLine([command ?? '', ...Array.from({ length: min }, () => 'x'), ...given])
     if (takesOne) expect.soft(parse, name).toThrow(usageError(`--${name} is specified twice`))

@@ -78,7 +78,7 @@ function checkOption(command: CommandName, option: string): void {
 }
 
 function checkArguments(command: CommandName, given: readonly string[]): void {
-  const { arguments: accepted, usage } = commandOf(command)
+  const { arguments: accepted = { min: 0, max: 0 }, usage } = commandOf(command)
   const expected = `expected bullpen ${command} ${usage}`.trimEnd()
   if (given.length < accepted.min) throw new UsageError(`missing argument; ${expected}`)
   if (given.length > accepted.max) throw new UsageError(`unexpected argument '${given[accepted.max]}'; ${expected}`)

@@ -2,7 +2,7 @@
 import type { Readable } from 'node:stream'
 import { buffer } from 'node:stream/consumers'
 import { isSystemError, openSource } from '../bulk/source.ts'
-import { unsendable } from './json-value.ts'
+import { decodeUtf8, readJson, unsendable } from './json-value.ts'
 import { UsageError } from './usage-error.ts'
 
 const EXPECTED = 'expected JSON, such as {"n":5}'
@@ -24,7 +24,9 @@ export async function readInput(source: InputSource, text: string | undefined, s
 /** Parses all of a file, or of `stdin` if `file` is `-`. @throws UsageError if it cannot be read or sent as JSON. */
 export async function readInputFile(file: string, stdin: Readable): Promise<unknown> {
   const source = file === '-' ? 'standard input' : file
-  return parseJsonInput(source, decodeUtf8(await readAll(await openSource(file, stdin), source), source), EXPECTED)
+  const text = decodeUtf8(await readAll(await openSource(file, stdin), source))
+  if (text === undefined) throw new UsageError(`${source} is not valid UTF-8`)
+  return parseJsonInput(source, text)
 }
 
 async function readAll(stream: Readable, source: string): Promise<Uint8Array> {
@@ -37,27 +39,10 @@ async function readAll(stream: Readable, source: string): Promise<Uint8Array> {
 
 /** Parses JSON. `source` names its place in messages. @throws UsageError if the text is not JSON or cannot be sent. */
 export function parseJsonInput(source: string, text: string, expected: string = EXPECTED): unknown {
-  const value = parseJson(source, text, expected)
-  const problem = unsendable(value)
-  if (problem !== undefined) throw new UsageError(`${source} ${problem}`)
-  return value
-}
-
-function parseJson(source: string, text: string, expected: string): unknown {
   if (text.trim() === '') throw new UsageError(`${source} is empty; ${expected}`)
-  try {
-    return JSON.parse(text)
-  } catch (error) {
-    // Node's message contains either the position or the text around it.
-    const reason = (error as SyntaxError).message.replace(/ is not valid JSON$/, '')
-    throw new UsageError(`${source} is not valid JSON: ${reason}; ${expected}`)
-  }
-}
-
-function decodeUtf8(bytes: Uint8Array, source: string): string {
-  try {
-    return new TextDecoder('utf-8', { fatal: true }).decode(bytes)
-  } catch {
-    throw new UsageError(`${source} is not valid UTF-8`)
-  }
+  const json = readJson(text)
+  if ('problem' in json) throw new UsageError(`${source} is not valid JSON: ${json.problem}; ${expected}`)
+  const problem = unsendable(json.value)
+  if (problem !== undefined) throw new UsageError(`${source} ${problem}`)
+  return json.value
 }

@@ -1,4 +1,4 @@
-// Checks parsed JSON for values that JSON.stringify could not write, or would silently change.
+// Reads JSON, and checks it for values that JSON.stringify could not write, or would silently change.
 
 /** More levels than the API accepts. Some thousands of levels would overflow the stack of JSON.stringify. */
 const MAX_DEPTH = 1_000
@@ -20,4 +20,23 @@ export function unsendable(root: unknown): string | undefined {
     for (const child of Object.values(value)) pending.push({ value: child, depth: depth + 1 })
   }
   return undefined
+}
+
+/** Parses JSON, or says why the text is not JSON. */
+export function readJson(text: string): { readonly value: unknown } | { readonly problem: string } {
+  try {
+    return { value: JSON.parse(text) as unknown }
+  } catch (error) {
+    // Node's message contains either the position or the text around it.
+    return { problem: (error as SyntaxError).message.replace(/ is not valid JSON$/, '') }
+  }
+}
+
+/** Returns undefined if the bytes are not UTF-8. A byte order mark at the beginning is ignored. */
+export function decodeUtf8(bytes: Uint8Array): string | undefined {
+  try {
+    return new TextDecoder('utf-8', { fatal: true }).decode(bytes)
+  } catch {
+    return undefined
+  }
 }

@@ -1,7 +1,7 @@
 // Reads the tasks of a bulk enqueue from the lines of a file.
 import type { EnqueueRequest } from '@bullpen/contract'
 import type { parseEnqueueOptions } from '../arguments/enqueue-options.ts'
-import { unsendable } from '../arguments/json-value.ts'
+import { decodeUtf8, readJson, unsendable } from '../arguments/json-value.ts'
 import { type Line, splitLines } from './lines.ts'
 
 export interface TaskLine {
@@ -46,7 +46,7 @@ function parseLine({ number, bytes }: Line, { task, defaults, maxBytes }: LineFo
   const text = decodeUtf8(bytes)
   if (text === undefined) return bad('not valid UTF-8')
   if (text.trim() === '') return undefined
-  const json = parseJson(text)
+  const json = readJson(text)
   if ('problem' in json) return bad(`not valid JSON: ${json.problem}`)
   const { value } = json
   const problem = unsendable(value)
@@ -62,22 +62,4 @@ function asTask(value: unknown): EnqueueRequest | undefined {
     return undefined
   // The API checks all other fields.
   return value as EnqueueRequest
-}
-
-function parseJson(text: string): { readonly value: unknown } | { readonly problem: string } {
-  try {
-    return { value: JSON.parse(text) as unknown }
-  } catch (error) {
-    // Node's message contains either the position or the text around it.
-    return { problem: (error as SyntaxError).message.replace(/ is not valid JSON$/, '') }
-  }
-}
-
-/** A byte order mark at the beginning is ignored. */
-function decodeUtf8(bytes: Uint8Array): string | undefined {
-  try {
-    return new TextDecoder('utf-8', { fatal: true }).decode(bytes)
-  } catch {
-    return undefined
-  }
 }

@@ -12,8 +12,8 @@ export interface Command {
   /** The description in the list of commands, on a single line. */
   readonly summary: string
   readonly description: readonly string[]
-  /** How many arguments the command accepts, not counting options. */
-  readonly arguments: { readonly min: number; readonly max: number }
+  /** How many arguments the command accepts, not counting options. Without it, the command accepts none. */
+  readonly arguments?: { readonly min: number; readonly max: number }
   readonly options: readonly OptionName[]
   /** Help texts that replace the general ones, for options that have a narrower meaning in this command. */
   readonly optionHelp?: Readonly<Partial<Record<OptionName, OptionHelp>>>
@@ -107,7 +107,6 @@ export const COMMANDS = {
       'id, the number of attempts, the most relevant time, the name of the task, and the error code.',
       'STATUS is one of scheduled, waiting, active, retrying, completed, dead, cancelled and expired.',
     ],
-    arguments: { min: 0, max: 0 },
     options: ['queue', 'status', 'limit', 'all'],
     examples: [
       'bullpen list --queue cpu --status dead --limit 10',
@@ -239,7 +238,6 @@ export const COMMANDS = {
       'their keys, whatever their prefix, and reads the counts and at most 360 jobs of each. It never writes to Redis. Exit code 3 means that',
       'Redis refused the user or a command, and 4 that it did not respond.',
     ],
-    arguments: { min: 0, max: 0 },
     options: ['orphans', 'delete', 'yes', 'by', 'bullmq', 'prefix', 'queue'],
     optionHelp: { queue: { value: 'QUEUE', help: 'with --bullmq, examine only queues with this name' } },
     examples: [

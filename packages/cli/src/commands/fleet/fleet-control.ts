@@ -17,18 +17,12 @@ import { breakerLines, logLevelLines } from '../../output/fleet/fleet-text.ts'
 import { plain } from '../../output/format.ts'
 import type { CommandContext } from '../command-context.ts'
 
-export function pause(context: CommandContext): Promise<ExitCode> {
-  return sendToTarget(context, 'pause')
-}
-
-export function resume(context: CommandContext): Promise<ExitCode> {
-  return sendToTarget(context, 'resume')
-}
-
-async function sendToTarget(context: CommandContext, action: 'pause' | 'resume'): Promise<ExitCode> {
-  const target = parseTarget(context.values)
-  const client = context.connect()
-  return exitCodeOf(await sendCommand(context, client, { action, ...(await resolveWorker(client, target)) }))
+export function sendToTarget(action: 'pause' | 'resume') {
+  return async (context: CommandContext): Promise<ExitCode> => {
+    const target = parseTarget(context.values)
+    const client = context.connect()
+    return exitCodeOf(await sendCommand(context, client, { action, ...(await resolveWorker(client, target)) }))
+  }
 }
 
 export async function stop(context: CommandContext): Promise<ExitCode> {

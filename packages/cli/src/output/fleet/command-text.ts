@@ -67,7 +67,7 @@ interface Limit {
   readonly kind: string
   readonly value: string
   /** Where the limit is set that applies again when the command's limit is removed. Undefined if only commands set such limits. */
-  readonly fallback?: string
+  readonly fallback: string | undefined
 }
 
 function limits(spec: Spec): readonly Limit[] {
@@ -76,39 +76,19 @@ function limits(spec: Spec): readonly Limit[] {
   // The limits of a concurrency key and of a task are also set in definitions.
   const ofTask = spec.task === undefined ? undefined : 'its definition'
   const definition = spec.concurrencyKey === undefined ? ofTask : DEFINITION
-  const fallback = definition === undefined ? {} : { fallback: definition }
-  return [
-    ...(concurrency === undefined ? [] : [{ kind: 'concurrency', value: String(concurrency), ...fallback }]),
-    ...(rate === undefined ? [] : [{ kind: 'rate', value: rateText(rate), ...fallback }]),
-    ...(concurrencyPerKey === undefined
-      ? []
-      : [{ kind: 'concurrency per key', value: String(concurrencyPerKey), fallback: DEFINITION }]),
-    ...(ratePerKey === undefined ? [] : [{ kind: 'rate per key', value: rateText(ratePerKey), fallback: DEFINITION }]),
-    ...Object.entries(permits).map(([name, number]) => ({
-      kind: `number of ${name} permits`,
-      value: String(number),
-      fallback: DEFINITION,
-    })),
-    ...(maxTasks === undefined
-      ? []
-      : [{ kind: 'length', value: maxTasks === 'none' ? maxTasks : count(maxTasks, 'task'), fallback: DEFINITION }]),
-    ...(maxBytes === undefined
-      ? []
-      : [
-          {
-            kind: 'size',
-            value: typeof maxBytes === 'number' ? formatBytes(maxBytes) : maxBytes,
-            fallback: DEFINITION,
-          },
-        ]),
-    ...(maxAge === undefined ? [] : [{ kind: 'age', value: maxAge, fallback: DEFINITION }]),
-    ...(enqueueRate === undefined
-      ? []
-      : [{ kind: 'enqueue rate', value: rateText(enqueueRate), fallback: `${DEFINITION} or of the API's settings` }]),
-    ...(maxUnfinishedTasks === undefined
-      ? []
-      : [{ kind: 'number of unfinished tasks', value: `${maxUnfinishedTasks}`, fallback: DEFINITION }]),
+  const rows: readonly (readonly [kind: string, value: string | number | undefined, fallback: string | undefined])[] = [
+    ['concurrency', concurrency, definition],
+    ['rate', rate && rateText(rate), definition],
+    ['concurrency per key', concurrencyPerKey, DEFINITION],
+    ['rate per key', ratePerKey && rateText(ratePerKey), DEFINITION],
+    ...Object.entries(permits).map(([name, number]) => [`number of ${name} permits`, number, DEFINITION] as const),
+    ['length', typeof maxTasks === 'number' ? count(maxTasks, 'task') : maxTasks, DEFINITION],
+    ['size', typeof maxBytes === 'number' ? formatBytes(maxBytes) : maxBytes, DEFINITION],
+    ['age', maxAge, DEFINITION],
+    ['enqueue rate', enqueueRate && rateText(enqueueRate), `${DEFINITION} or of the API's settings`],
+    ['number of unfinished tasks', maxUnfinishedTasks, DEFINITION],
   ]
+  return rows.flatMap(([kind, value, fallback]) => (value === undefined ? [] : [{ kind, value: `${value}`, fallback }]))
 }
 
 const DEFINITION = "the queue's definition"
