@@ -95,7 +95,6 @@ export async function createApi({ catalogue, config = {}, codec, tracing, log }:
 
   await using opened = new AsyncDisposableStack()
   const skew = opened.adopt(openSkewMonitor({ redisUrl, namespace, log: logger }), (each) => each.close())
-  telemetry.onScrape(() => telemetry.clockSkew(skew.skewMs()))
   const watch = createConnectionWatch(telemetry.redisReplied)
   const broker = opened.adopt(
     openBroker({
@@ -112,12 +111,8 @@ export async function createApi({ catalogue, config = {}, codec, tracing, log }:
       onCancelled: (cancelled) => telemetry.sink({ event: 'task.cancelled', ...cancelled }),
       onScheduled: (scheduled) => telemetry.sink({ event: 'task.enqueued', ...scheduled }),
       onForwarded: (forwarded) => telemetry.sink({ event: 'task.enqueued', ...forwarded }),
-      onGroupEnded: telemetry.groupEnded,
-      onRunChanged: telemetry.runChanged,
-      onHousekeepingFailed: telemetry.housekeepingFailed,
-      onRefused: telemetry.enqueueRefused,
-      onLost: telemetry.tasksLost,
-      onWorkerLost: telemetry.workerLost,
+      ...telemetry.brokerEvents,
+      onRefused: ({ queue, code }) => telemetry.count('bullpen_enqueues_refused_total', { queue, code }),
       memoryWatermark: settings.memoryWatermark,
       queueMemoryShare: settings.queueMemoryShare,
       idempotencyMemoryShare: settings.idempotencyMemoryShare,
@@ -140,13 +135,17 @@ export async function createApi({ catalogue, config = {}, codec, tracing, log }:
   const blocked = createBlockedCallers(systemClock)
   const streams = createOpenStreams()
   telemetry.onScrape(() => {
-    for (const subject of STREAM_SUBJECTS) telemetry.eventStreams(subject, streams.count(subject))
-    for (const queue of queues) telemetry.blockedRequests(queue, blocked.count(queue))
-    telemetry.leader(broker.isLeading())
-    telemetry.redisConnections(watch.count())
-    telemetry.redisMemory(broker.memory())
-    telemetry.idempotencyRecords(broker.idempotencyBytes())
-    telemetry.redisProblems(broker.serverProblems())
+    for (const subject of STREAM_SUBJECTS) {
+      telemetry.set('bullpen_event_streams', { subject }, streams.count(subject))
+    }
+    for (const queue of queues) telemetry.set('bullpen_blocked_requests', { queue }, blocked.count(queue))
+    telemetry.process({ isLeading: broker.isLeading(), connections: watch.count(), skewMs: skew.skewMs() })
+    const memory = broker.memory()
+    telemetry.set('bullpen_redis_memory_used_bytes', {}, memory?.usedBytes)
+    telemetry.set('bullpen_redis_memory_limit_bytes', {}, memory?.limitBytes)
+    telemetry.set('bullpen_idempotency_records_bytes', {}, broker.idempotencyBytes())
+    for (const [check, isProblem] of broker.serverProblems())
+      telemetry.set('bullpen_redis_unsafe', { check }, isProblem)
   })
   const metrics = opened.adopt(createMetricsServer(telemetry.exposition, logger), (each) => each.close())
   const app = await buildServer({
@@ -258,7 +257,7 @@ function reportQueues(telemetry: Telemetry, { broker, fleet, catalogue, now }: R
       () => true,
       () => false,
     )
-    telemetry.redisUp(up)
+    telemetry.set('bullpen_redis_up', {}, up)
     if (!up) return
     for (const queue of queues) telemetry.queueLimits(queue, broker.limitsOf(queue, catalogue.queue(queue).limits))
     await waitForAll([
@@ -267,14 +266,20 @@ function reportQueues(telemetry: Telemetry, { broker, fleet, catalogue, now }: R
           ? []
           : [fleet.queueSettings(queue).then(({ breakers = [] }) => telemetry.breakers(queue, breakers))],
       ),
-      broker.lastWrites().then(telemetry.redisWrites),
-      broker.groups.count().then(telemetry.unfinishedGroups),
-      broker.runs.count().then(telemetry.unfinishedRuns),
+      broker.lastWrites().then((writes) => {
+        for (const [write, hasFailed] of writes) telemetry.set('bullpen_redis_write_failed', { write }, hasFailed)
+      }),
+      broker.groups.count().then((groups) => telemetry.set('bullpen_unfinished_groups', {}, groups)),
+      broker.runs.count().then((runs) => telemetry.set('bullpen_unfinished_runs', {}, runs)),
       ...queues.flatMap((queue) => [
         broker.counts(queue).then((counts) => telemetry.queueTasks(queue, counts)),
         broker.totals(queue).then((totals) => telemetry.queueTotals(queue, totals, now())),
         broker.head(queue).then((head) => telemetry.queueHead(queue, head, now())),
-        broker.schedules.troubles(queue).then((counts) => telemetry.troubledSchedules(queue, counts)),
+        broker.schedules.troubles(queue).then((counts) => {
+          for (const [trouble, schedules] of Object.entries(counts)) {
+            telemetry.set('bullpen_troubled_schedules', { queue, trouble }, schedules)
+          }
+        }),
         reportHeldRetries(telemetry, broker, queue, definitions),
       ]),
     ])
@@ -303,7 +308,7 @@ async function reportHeldRetries(
     each.queue === queue && each.retry.budget !== undefined ? [each.name] : [],
   )
   const counts = await broker.heldRetries(queue, tasks)
-  for (const [i, task] of tasks.entries()) telemetry.heldRetries(queue, task, counts[i] ?? 0)
+  for (const [i, task] of tasks.entries()) telemetry.set('bullpen_held_retries', { queue, task }, counts[i] ?? 0)
 }
 
 function generateKey(): string {

@@ -2,12 +2,12 @@
 import type { PoolState, SlotState, TaskDefinition } from '@bullpen/contract'
 import { POOL_STATES, SLOT_STATES } from '@bullpen/contract/internal'
 import type { EventSink } from '@bullpen/engine'
-import { collectDefaultMetrics, Registry } from 'prom-client'
+import { type Counter, collectDefaultMetrics, type Gauge, Registry } from 'prom-client'
 import { type EnqueueMetrics, enqueueMetrics } from './metrics/enqueue-metrics.ts'
 import { taskMetrics } from './metrics/event-metrics.ts'
 import { type AnsweredRequest, httpMetrics } from './metrics/http-metrics.ts'
-import { counter, fastHistogram, gauge } from './metrics/instruments.ts'
-import { MISNAMED_PROCESS_METRICS } from './metrics/metrics-table.ts'
+import { counter, fastHistogram, gauge, type LabelsOf } from './metrics/instruments.ts'
+import { METRICS, type MetricName, MISNAMED_PROCESS_METRICS } from './metrics/metrics-table.ts'
 import { type QueueGauges, queueGauges } from './metrics/queue-gauges.ts'
 import { type ChangedRun, runMetrics } from './metrics/run-metrics.ts'
 import { sloMetrics } from './metrics/slo-metrics.ts'
@@ -25,6 +25,38 @@ export interface WatchedPool {
   slots(): readonly { readonly state: SlotState }[]
   status(): { readonly paused: boolean }
 }
+
+/** The gauges that are set at each scrape, each by one part of the process. */
+const SET_GAUGES = [
+  'bullpen_held_retries',
+  'bullpen_troubled_schedules',
+  'bullpen_blocked_requests',
+  'bullpen_redis_up',
+  'bullpen_redis_connections',
+  'bullpen_redis_memory_used_bytes',
+  'bullpen_redis_memory_limit_bytes',
+  'bullpen_idempotency_records_bytes',
+  'bullpen_redis_unsafe',
+  'bullpen_redis_write_failed',
+  'bullpen_event_streams',
+  'bullpen_unfinished_groups',
+  'bullpen_unfinished_runs',
+  'bullpen_leader',
+  'bullpen_clock_skew_seconds',
+] as const satisfies readonly MetricName[]
+type SetGauge = (typeof SET_GAUGES)[number]
+
+/** The counters of events that are rarer than tasks. */
+const COUNTED_EVENTS = [
+  'bullpen_late_lock_renewals_total',
+  'bullpen_lock_threads_restarted_total',
+  'bullpen_redis_lost_tasks_total',
+  'bullpen_enqueues_refused_total',
+  'bullpen_groups_ended_total',
+  'bullpen_housekeeping_failures_total',
+  'bullpen_lost_workers_total',
+] as const satisfies readonly MetricName[]
+type CountedEvent = (typeof COUNTED_EVENTS)[number]
 
 export interface Telemetry extends QueueGauges, Pick<EnqueueMetrics, 'enqueueTimed'> {
   /** Counts and times events. A call takes less than a microsecond and never throws. */
@@ -49,54 +81,30 @@ export interface Telemetry extends QueueGauges, Pick<EnqueueMetrics, 'enqueueTim
   expectedDurations(
     definitions: readonly { readonly queue: string; readonly name: string; readonly expectedMs: number | undefined }[],
   ): void
-  /** Sets how many retries the retry budget of a definition holds. Call it from {@link onScrape} at every scrape. */
-  heldRetries(queue: string, task: string, count: number): void
-  /** Sets how many of a queue's schedules are in each kind of trouble. Call it from {@link onScrape} at every scrape. */
-  troubledSchedules(queue: string, counts: Readonly<Record<string, number>>): void
-  /** Sets how many requests are waiting for room in the queue. Call it from {@link onScrape} at every scrape. */
-  blockedRequests(queue: string, count: number): void
-  redisUp(up: boolean): void
-  /** Sets how many of this process's connections to Redis are ready, and how many are not. Call it from {@link onScrape}. */
-  redisConnections(count: { readonly ready: number; readonly notReady: number }): void
+  /** Sets a gauge, unless the value is undefined. Call it from {@link onScrape} at every scrape, because it is omitted otherwise. */
+  set<N extends SetGauge>(name: N, labels: LabelsOf<N>, value: number | boolean | undefined): void
+  /** Counts one event, or as many as are given. */
+  count<N extends CountedEvent>(name: N, labels: LabelsOf<N>, events?: number): void
+  /** Sets the gauges that every process has. Call it from {@link onScrape} at every scrape. */
+  process(state: {
+    readonly isLeading: boolean
+    /** How many of this process's connections to Redis are ready, and how many are not. */
+    readonly connections: { readonly ready: number; readonly notReady: number }
+    /** How far this machine's clock is ahead of Redis's, in ms, if that is known. */
+    readonly skewMs: number | undefined
+  }): void
+  /** Counts what a broker reports of its namespace. */
+  readonly brokerEvents: {
+    onGroupEnded(result: string): void
+    onRunChanged(run: ChangedRun): void
+    onHousekeepingFailed(failure: { readonly queue: string; readonly duty: string }): void
+    /** Tasks of a queue that were acknowledged and that Redis has lost. */
+    onLost(lost: { readonly queue: string; readonly tasks: number }): void
+    /** A worker that stopped sending heartbeats without leaving the fleet. */
+    onWorkerLost(): void
+  }
   /** Adds the time that a command has waited for Redis's reply. A call takes less than a microsecond. */
   redisReplied(seconds: number): void
-  /** Sets how much memory Redis uses, or undefined if that is unknown. Call it from {@link onScrape}. */
-  redisMemory(memory: { readonly usedBytes: number; readonly limitBytes: number } | undefined): void
-  /** Sets how much memory the records of idempotency keys take, or undefined if that is unknown. Call it from {@link onScrape}. */
-  idempotencyRecords(bytes: number | undefined): void
-  /** Sets whether each check of Redis's settings has found a problem. Call it from {@link onScrape}. */
-  redisProblems(problems: ReadonlyMap<string, boolean>): void
-  /** Sets whether each of Redis's last writes to its disk failed. Call it from {@link onScrape}. */
-  redisWrites(failed: ReadonlyMap<string, boolean>): void
-  /** Counts locks of a queue's tasks that were renewed late. */
-  locksLate(queue: string, locks: number): void
-  /** Counts an end of the thread that renews the locks. */
-  lockThreadEnded(): void
-  /** Counts a worker that stopped sending heartbeats without leaving the fleet. */
-  workerLost(): void
-  /** Counts tasks of a queue that were acknowledged and that Redis has lost. */
-  tasksLost(lost: { readonly queue: string; readonly tasks: number }): void
-  /** Counts a task that was refused because of the state of the queue or of Redis. */
-  enqueueRefused(refused: { readonly queue: string; readonly code: string }): void
-  /** Sets how many streams of events about this kind of subject are open. Call it from {@link onScrape} at every scrape. */
-  eventStreams(subject: string, count: number): void
-  /** Sets how many groups have not ended. Call it from {@link onScrape} at every scrape. */
-  unfinishedGroups(count: number): void
-  /** Counts a group that has ended with this result. */
-  groupEnded(result: string): void
-  /** Sets how many runs of pipelines have not ended. Call it from {@link onScrape} at every scrape. */
-  unfinishedRuns(count: number): void
-  /** Counts what this process has changed about a run. */
-  runChanged(run: ChangedRun): void
-  /** Sets whether this process leads the namespace. Call it from {@link onScrape}. */
-  leader(isLeading: boolean): void
-  /** Counts a duty of the leader's housekeeping that has failed. */
-  housekeepingFailed(failure: { readonly queue: string; readonly duty: string }): void
-  /**
-   * Sets how many milliseconds this machine's clock is ahead of Redis's clock, or undefined if that is unknown. Call it from
-   * {@link onScrape}.
-   */
-  clockSkew(ms: number | undefined): void
   httpObserved(request: AnsweredRequest): void
   /** Returns the response to a scrape by Prometheus. Concurrent scrapes share the same readings. */
   exposition(): Promise<{ readonly contentType: string; readonly text: string }>
@@ -117,38 +125,24 @@ export function createTelemetry(about: { readonly role: 'api' | 'worker'; readon
   const queues = queueGauges(registry)
   const enqueues = enqueueMetrics()
   const expected = gauge(registry, 'bullpen_task_expected_seconds')
-  const held = gauge(registry, 'bullpen_held_retries')
-  const troubled = gauge(registry, 'bullpen_troubled_schedules')
-  const blocked = gauge(registry, 'bullpen_blocked_requests')
-  const redisUp = gauge(registry, 'bullpen_redis_up')
-  const connections = gauge(registry, 'bullpen_redis_connections')
   const commands = fastHistogram('bullpen_redis_command_duration_seconds')
   const replies = commands.series({})
-  const memoryUsed = gauge(registry, 'bullpen_redis_memory_used_bytes')
-  const memoryLimit = gauge(registry, 'bullpen_redis_memory_limit_bytes')
-  const records = gauge(registry, 'bullpen_idempotency_records_bytes')
-  const unsafe = gauge(registry, 'bullpen_redis_unsafe')
-  const writes = gauge(registry, 'bullpen_redis_write_failed')
-  const lateLocks = counter(registry, 'bullpen_late_lock_renewals_total')
-  const lockThreads = counter(registry, 'bullpen_lock_threads_restarted_total')
-  const lostTasks = counter(registry, 'bullpen_redis_lost_tasks_total')
-  const refused = counter(registry, 'bullpen_enqueues_refused_total')
-  const eventStreams = gauge(registry, 'bullpen_event_streams')
-  const unfinishedGroups = gauge(registry, 'bullpen_unfinished_groups')
-  const groupsEnded = counter(registry, 'bullpen_groups_ended_total')
-  const unfinishedRuns = gauge(registry, 'bullpen_unfinished_runs')
-  const leader = gauge(registry, 'bullpen_leader')
-  const housekeepingFailures = counter(registry, 'bullpen_housekeeping_failures_total')
-  const lostWorkers = counter(registry, 'bullpen_lost_workers_total')
-  const clockSkew = gauge(registry, 'bullpen_clock_skew_seconds')
+  const gauges = new Map<string, Gauge>(SET_GAUGES.map((name) => [name, gauge(registry, name) as Gauge]))
+  const counters = new Map<string, Counter>(COUNTED_EVENTS.map((name) => [name, counter(registry, name) as Counter]))
   const scrapeFailures = counter(registry, 'bullpen_scrape_failures_total')
+  const set: Telemetry['set'] = (name, labels, value) => {
+    if (value !== undefined) gauges.get(name)?.set(labels, Number(value))
+  }
+  const count: Telemetry['count'] = (name, labels, events = 1) => counters.get(name)?.inc(labels, events)
   const reads: (() => Promise<void> | void)[] = []
 
   const scrape = async () => {
     queues.reset()
-    for (const each of [held, troubled, blocked, unsafe, writes, eventStreams, connections]) each.reset()
-    for (const each of [redisUp, memoryUsed, memoryLimit, records, unfinishedGroups, unfinishedRuns]) each.remove()
-    clockSkew.remove()
+    // A gauge without labels would be 0 after a reset.
+    for (const name of SET_GAUGES) {
+      if (METRICS[name].labels.length === 0) gauges.get(name)?.remove()
+      else gauges.get(name)?.reset()
+    }
     const read = await Promise.allSettled([pools.read, ...reads].map(async (each) => each()))
     for (const each of read) if (each.status === 'rejected') scrapeFailures.inc(failuresIn(each.reason))
     const counted = [tasks, slos, enqueues, commands, runs, http].map((each) => each.exposition())
@@ -162,12 +156,12 @@ export function createTelemetry(about: { readonly role: 'api' | 'worker'; readon
     publishTasks(definitions) {
       for (const { queue, name } of definitions) {
         tasks.publish(queue, name, about.role)
-        lostTasks.inc({ queue }, 0)
-        if (about.role === 'worker') lateLocks.inc({ queue }, 0)
+        count('bullpen_redis_lost_tasks_total', { queue }, 0)
+        if (about.role === 'worker') count('bullpen_late_lock_renewals_total', { queue }, 0)
       }
     },
     publishRefusals(queues, codes) {
-      for (const queue of queues) for (const code of codes) refused.inc({ queue, code }, 0)
+      for (const queue of queues) for (const code of codes) count('bullpen_enqueues_refused_total', { queue, code }, 0)
     },
     watchObjectives(definitions) {
       for (const { queue, name, slo } of definitions) {
@@ -185,74 +179,22 @@ export function createTelemetry(about: { readonly role: 'api' | 'worker'; readon
         if (expectedMs !== undefined) expected.set({ queue, task: name }, expectedMs / 1_000)
       }
     },
-    heldRetries(queue, task, count) {
-      held.set({ queue, task }, count)
+    set,
+    count,
+    process({ isLeading, connections: { ready, notReady }, skewMs }) {
+      set('bullpen_leader', {}, isLeading)
+      set('bullpen_redis_connections', { state: 'ready' }, ready)
+      set('bullpen_redis_connections', { state: 'not_ready' }, notReady)
+      set('bullpen_clock_skew_seconds', {}, skewMs === undefined ? undefined : skewMs / 1_000)
     },
-    troubledSchedules(queue, counts) {
-      for (const [trouble, count] of Object.entries(counts)) troubled.set({ queue, trouble }, count)
-    },
-    blockedRequests(queue, count) {
-      blocked.set({ queue }, count)
-    },
-    redisConnections({ ready, notReady }) {
-      connections.set({ state: 'ready' }, ready)
-      connections.set({ state: 'not_ready' }, notReady)
+    brokerEvents: {
+      onGroupEnded: (result) => count('bullpen_groups_ended_total', { result }),
+      onRunChanged: runs.changed,
+      onHousekeepingFailed: ({ queue, duty }) => count('bullpen_housekeeping_failures_total', { queue, duty }),
+      onLost: ({ queue, tasks: lost }) => count('bullpen_redis_lost_tasks_total', { queue }, lost),
+      onWorkerLost: () => count('bullpen_lost_workers_total', {}),
     },
     redisReplied: (seconds) => replies.observe(seconds),
-    redisUp(up) {
-      redisUp.set(up ? 1 : 0)
-    },
-    redisMemory(memory) {
-      if (memory === undefined) return
-      memoryUsed.set(memory.usedBytes)
-      memoryLimit.set(memory.limitBytes)
-    },
-    idempotencyRecords(bytes) {
-      if (bytes !== undefined) records.set(bytes)
-    },
-    redisProblems(problems) {
-      for (const [check, isProblem] of problems) unsafe.set({ check }, isProblem ? 1 : 0)
-    },
-    redisWrites(failed) {
-      for (const [write, hasFailed] of failed) writes.set({ write }, hasFailed ? 1 : 0)
-    },
-    locksLate(queue, locks) {
-      lateLocks.inc({ queue }, locks)
-    },
-    lockThreadEnded() {
-      lockThreads.inc()
-    },
-    workerLost() {
-      lostWorkers.inc()
-    },
-    tasksLost({ queue, tasks: lost }) {
-      lostTasks.inc({ queue }, lost)
-    },
-    enqueueRefused({ queue, code }) {
-      refused.inc({ queue, code })
-    },
-    eventStreams(subject, count) {
-      eventStreams.set({ subject }, count)
-    },
-    unfinishedGroups(count) {
-      unfinishedGroups.set(count)
-    },
-    groupEnded(result) {
-      groupsEnded.inc({ result })
-    },
-    unfinishedRuns(count) {
-      unfinishedRuns.set(count)
-    },
-    runChanged: runs.changed,
-    leader(isLeading) {
-      leader.set(isLeading ? 1 : 0)
-    },
-    housekeepingFailed({ queue, duty }) {
-      housekeepingFailures.inc({ queue, duty })
-    },
-    clockSkew(ms) {
-      if (ms !== undefined) clockSkew.set(ms / 1_000)
-    },
     httpObserved: http.observed,
     exposition() {
       scraping ??= scrape().finally(() => {

@@ -238,7 +238,6 @@ export function wireWorker<C extends Catalogue, R extends Resources>(options: Wo
     const redisUrl = redisUrlOf(settings)
     const skew = openSkewMonitor({ redisUrl, namespace, log })
     opening.owns(skew.close)
-    telemetry.onScrape(() => telemetry.clockSkew(skew.skewMs()))
     const watch = createConnectionWatch(telemetry.redisReplied)
     const broker = openBroker({
       namespace,
@@ -256,17 +255,12 @@ export function wireWorker<C extends Catalogue, R extends Resources>(options: Wo
       onCancelled: (cancelled) => sink({ event: 'task.cancelled', ...cancelled }),
       onScheduled: (scheduled) => sink({ event: 'task.enqueued', ...scheduled }),
       onForwarded: (forwarded) => sink({ event: 'task.enqueued', ...forwarded }),
-      onGroupEnded: telemetry.groupEnded,
-      onRunChanged: telemetry.runChanged,
-      onHousekeepingFailed: telemetry.housekeepingFailed,
-      onLost: telemetry.tasksLost,
-      onWorkerLost: telemetry.workerLost,
+      ...telemetry.brokerEvents,
     })
     opening.owns(broker.close)
-    telemetry.onScrape(() => {
-      telemetry.leader(broker.isLeading())
-      telemetry.redisConnections(watch.count())
-    })
+    telemetry.onScrape(() =>
+      telemetry.process({ isLeading: broker.isLeading(), connections: watch.count(), skewMs: skew.skewMs() }),
+    )
 
     const [drainMs, graceMs] = [milliseconds(settings.drainTimeout), milliseconds(settings.grace)]
     const graceOf = (queue: string): number => drainSettings(settings, queue).graceMs
@@ -302,8 +296,8 @@ export function wireWorker<C extends Catalogue, R extends Resources>(options: Wo
         resources: resources.values,
         tasks: tracedBroker(broker, tracing),
         watch,
-        onLateLocks: telemetry.locksLate,
-        onLockThreadEnded: telemetry.lockThreadEnded,
+        onLateLocks: (queue, locks) => telemetry.count('bullpen_late_lock_renewals_total', { queue }, locks),
+        onLockThreadEnded: () => telemetry.count('bullpen_lock_threads_restarted_total', {}),
         quarantineProcesses: quarantine?.pool,
       }),
       observe: telemetry.watchPool,

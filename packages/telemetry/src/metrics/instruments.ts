@@ -4,7 +4,7 @@ import { FastCounter, FastHistogram } from './fast-metrics.ts'
 import { type CounterName, type HistogramName, type LabelOf, METRICS, type MetricName } from './metrics-table.ts'
 
 type GaugeName = Exclude<MetricName, CounterName | HistogramName>
-type LabelsOf<N extends MetricName> = Readonly<Record<LabelOf<N>, string>>
+export type LabelsOf<N extends MetricName> = Readonly<Record<LabelOf<N>, string>>
 
 export function counter<N extends CounterName>(registry: Registry, name: N): Counter<LabelOf<N>> {
   return new Counter(configuration(registry, name))
