@@ -42,6 +42,20 @@ describe('telemetry', () => {
     for (const name of MISNAMED_PROCESS_METRICS) expect(text).not.toContain(name)
   })
 
+  it('omits a gauge that was not set at this scrape', async () => {
+    const telemetry = createTelemetry({ role: 'api', version: '0.0.0' })
+    let isUp = true
+    telemetry.onScrape(() => {
+      if (!isUp) return
+      telemetry.set('bullpen_redis_up', {}, true)
+      telemetry.set('bullpen_blocked_requests', { queue: 'mail' }, 3)
+    })
+    const set = async () => (await textOf(telemetry)).match(/^bullpen_(redis_up|blocked_requests).*/gm)
+    expect(await set()).toEqual(['bullpen_blocked_requests{queue="mail"} 3', 'bullpen_redis_up 1'])
+    isUp = false
+    expect(await set()).toBeNull()
+  })
+
   it('uses only labels that the table lists', async () => {
     for (const line of (await textOf(usedTelemetry())).split('\n')) {
       const [, series = '', labels = ''] = /^(bullpen_\w+)\{(.*)\} /.exec(line) ?? []
