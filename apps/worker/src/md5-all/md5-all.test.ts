@@ -166,7 +166,7 @@ describe('stopping short', () => {
     expect((await expiring(true)).filter((key) => key.startsWith(`{${namespace}:${run.id}}`))).toEqual([])
     // All that stays are the counters, the settings and the bounded streams of the queues, and what belongs to the namespace.
     const ofQueues = /:(id|meta|marker|totals|leader|events|task-events)$/
-    const ofNamespace = /:(schema|leader:fencing|leader:registry|fleet:heartbeats)$/
+    const ofNamespace = /:(schema|leader:fencing|leader:registry|fleet:heartbeats|fleet:served)$/
     const left = async () => (await expiring(false)).filter((key) => !ofQueues.test(key) && !ofNamespace.test(key))
     await eventually(async () => (await left()).length === 0).catch(async () => expect(await left()).toEqual([]))
   })

@@ -49,8 +49,8 @@ export function waitForEnd(
 }
 
 /**
- * Reads the Prefer header (RFC 7240). Returns the seconds of the first `wait=N`, or undefined if there is none. Unreadable preferences are ignored, as the RFC
- * requires.
+ * Reads the Prefer header (RFC 7240). Returns the seconds of the first `wait=N`, or undefined if there is none. Unreadable preferences
+ * are ignored, as the RFC requires.
  */
 function preferredWait(header: string | readonly string[] | undefined): number | undefined {
   if (header === undefined) return undefined

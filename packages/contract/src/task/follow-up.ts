@@ -129,8 +129,8 @@ export function parseTemplate(text: string): StoredTemplate | undefined {
 }
 
 /**
- * Returns the queues of those of these follow-ups that a call has named, at any depth. Those of a definition have a depth in their envelope, and those that
- * a handler has registered have an identity.
+ * Returns the queues of those of these follow-ups that a call has named, at any depth. Those of a definition have a depth in their
+ * envelope, and those that a handler has registered have an identity.
  */
 export function namedQueues(followUps: readonly StoredFollowUp[]): readonly string[] {
   return followUps

@@ -8,8 +8,9 @@ import type {
   TaskContext,
   TaskDefinition,
 } from '@bullpen/contract'
-import { handlerLog } from '@bullpen/contract/isolate'
+import { handlerLog, refusePrototypeKeys } from '@bullpen/contract/isolate'
 import {
+  decodeCall,
   encodeCall,
   type IsolatedTask,
   messageOf,
@@ -84,13 +85,14 @@ export class InnerAttempt implements StepStore {
         throw new Snooze(delay)
       },
       enqueue: (child, childInput, options) => this.#enqueue(child.name, childInput, options),
-      onSuccess: (next, nextInput, options) =>
-        this.#host.send({
-          kind: 'onSuccess',
-          of: this.of,
-          task: next.name,
-          values: encodeCall(next.name, { input: nextInput, options }),
-        }),
+      onSuccess: (next, nextInput, options) => {
+        const values = encodeCall(next.name, { input: nextInput, options })
+        // The worker checks everything else, but no response to this message could throw where the handler calls.
+        const call = decodeCall<RegisteredOptions>(values)
+        refusePrototypeKeys(call.options)
+        refusePrototypeKeys(call.input, ['input'])
+        this.#host.send({ kind: 'onSuccess', of: this.of, task: next.name, values })
+      },
       onFailure: (next, nextInput, options) => this.#register('failure', next.name, nextInput, options),
       onEnd: (next, nextInput, options) => this.#register('end', next.name, nextInput, options),
       compensate: (undo, undoInput, options) => this.#register('compensation', undo.name, undoInput, options),
