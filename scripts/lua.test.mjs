@@ -105,6 +105,9 @@ describe('a Lua file', () => {
     ['#!lua flags=fast', (text) => text.replace('allow-oom', 'fast'), /:1: expected one of/],
     ['no header', () => '#!lua\nreturn 1\n', /expected a comment at the top/],
     ['a number', (text) => text.replace('ARGV  first', 'ARGV[1]  first'), /expected names, .*ARGV\[1\] {2}first/],
+    ['one blank', (text) => text.replace('second   the', 'second the'), /expected names, .*ARGV {2}second the other/],
+    ['no blank between names', (text) => text.replace('counter, total', 'counter,total'), /KEYS {2}counter,total/],
+    ['a blank at the end of names', (text) => text.replace('ARGV  first', 'ARGV  first '), /ARGV {2}first $/],
     [
       'another number of named arguments',
       (text) => text.replace('ARGV[3...]', 'ARGV[2...]'),

@@ -21,6 +21,9 @@ import { UserError } from '../system/user-error.mjs'
 const INCLUDE = /^ *--- @include (\S+)$/gm
 const TYPE = /^--- @type (.+) from (\S+)$/gm
 const HEADER = /^(?:--(?: .*)?\n)+/
+/** One name and its description after two or more blanks, or names. */
+const NAMES = ' {2}(\\w+(?:, \\w+)*)(?: {2,}\\S|$)'
+const MALFORMED = new RegExp(`^(?:KEYS|ARGV)(?!${NAMES}|\\[\\d+\\.{3}\\] {2}).*`, 'm')
 const FLAGS = { '#!lua': 'adds', '#!lua flags=allow-oom': 'frees', '#!lua flags=no-writes': 'reads' }
 
 /**
@@ -68,7 +71,7 @@ export function readLua(path, includes) {
   const header = headerOf(path, body)
   const [summary = ''] = header.split(/\n\s*\n/)
   const [keys, args] = [namesIn(header, 'KEYS'), namesIn(header, 'ARGV')]
-  const [malformed] = /^(?:KEYS|ARGV)(?! {2}\w|\[\d+\.{3}\] {2}).*/m.exec(header) ?? []
+  const [malformed] = MALFORMED.exec(header) ?? []
   if (malformed !== undefined) throw new UserError(`${path}: expected names, as in KEYS  lease, fencing: ${malformed}`)
   const [, more] = /^ARGV\[(\d+)\.{3}\] {2}/m.exec(header) ?? []
   if (more !== undefined && Number(more) !== args.length + 1)
@@ -103,13 +106,15 @@ function headerOf(path, text) {
 }
 
 /** Returns the names of the keys or arguments in the header. A line has several names, or one and its description. */
-const namesIn = (header, table) =>
-  [...header.matchAll(new RegExp(`^${table} {2}(\\w+(?:, \\w+)*)(?: {2}|$)`, 'gm'))].flatMap(([, names]) =>
-    names.split(', '),
-  )
+function namesIn(header, table) {
+  const lines = header.matchAll(new RegExp(`^${table}${NAMES}`, 'gm'))
+  return [...lines].flatMap(([, names]) => names.split(', '))
+}
 
-const localsFor = (table, names) =>
-  names.length === 0 ? '' : `local ${names.join(', ')} = ${names.map((_, i) => `${table}[${i + 1}]`).join(', ')}\n`
+function localsFor(table, names) {
+  if (names.length === 0) return ''
+  return `local ${names.join(', ')} = ${names.map((_, i) => `${table}[${i + 1}]`).join(', ')}\n`
+}
 
 /** Returns the code, and the lines that ask for includes. Other comments are for readers of the file; Redis would keep them in memory. */
 function ownLua(path, text, names) {
