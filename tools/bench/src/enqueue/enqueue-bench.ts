@@ -20,6 +20,8 @@ export interface EnqueueOptions {
   readonly warmUpSeconds?: number
   /** How many requests or calls are made at once. Defaults to 64. */
   readonly connections?: number
+  /** The greatest share of the requests that may be refused. Defaults to 0.01. */
+  readonly mostRefused?: number
 }
 
 export interface EnqueueComparison extends Comparison {
@@ -90,22 +92,22 @@ export async function* benchEnqueue(options: EnqueueOptions): AsyncGenerator<Enq
 async function measureSide(
   contest: Contest,
   side: 'ours' | 'theirs',
-  { redisUrl, seconds, warmUpSeconds = 2, connections = 64 }: EnqueueOptions,
+  { redisUrl, seconds, warmUpSeconds = 2, connections = 64, mostRefused }: EnqueueOptions,
 ): Promise<Figures> {
   await using parts = openSideParts(redisUrl)
   const { redis, namespace } = parts
-  const times = { warmUpMs: warmUpSeconds * 1_000, measureMs: seconds * 1_000 }
+  const limits = { warmUpMs: warmUpSeconds * 1_000, measureMs: seconds * 1_000, mostRefused }
   if ('requests' in contest) {
     const server: ServerOptions = { server: contest[side], redisUrl, namespace }
     const enqueuing = await parts.start<Listening>(new URL('server-part.ts', import.meta.url), server)
     const atOnce = Math.min(connections, contest.mostConnections ?? connections)
     const requests: LoadOptions = { port: enqueuing.ready.port, connections: atOnce, requests: contest.requests }
     const load = await parts.start(new URL('load-part.ts', import.meta.url), requests)
-    return await measure({ enqueuing, load, redis, ...times })
+    return await measure({ enqueuing, load, redis, ...limits })
   }
   const producer: ProducerOptions = { producer: contest[side], redisUrl, namespace, inFlight: connections }
   const enqueuing = await parts.start(new URL('producer-part.ts', import.meta.url), producer)
-  return await measure({ enqueuing, load: enqueuing, redis, ...times })
+  return await measure({ enqueuing, load: enqueuing, redis, ...limits })
 }
 
 export function describeEnqueue({ case: name, figure, unit, ...compared }: EnqueueComparison): string {

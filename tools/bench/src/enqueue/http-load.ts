@@ -9,8 +9,6 @@ export interface HttpLoadOptions {
   readonly port: number
   readonly connections: number
   readonly request: LoadRequest
-  /** Called if a response is not accepted, which a busy server's need not be. The connection then sends its next request. */
-  readonly onRefused: (error: Error) => void
   /** Called if the server closes a connection. */
   readonly onFailed: (error: Error) => void
 }
@@ -19,7 +17,8 @@ export interface HttpLoad extends Pick<Meter, 'begin' | 'end'> {
   close(): void
 }
 
-export function openHttpLoad({ port, connections, request, onRefused, onFailed }: HttpLoadOptions): HttpLoad {
+/** After a response that is not accepted, a connection sends its next request, because a busy server may refuse some. */
+export function openHttpLoad({ port, connections, request, onFailed }: HttpLoadOptions): HttpLoad {
   const meter = createMeter()
   let requests = 0
   let isClosed = false
@@ -40,7 +39,7 @@ export function openHttpLoad({ port, connections, request, onRefused, onFailed }
       const response = received
       received = ''
       if (!request.isAccepted(response)) {
-        onRefused(new Error(`the server did not accept a request:\n${response.slice(0, MAX_SHOWN)}`))
+        meter.refuse(response.slice(0, MAX_SHOWN))
         isFollowUp = false
         send()
         return
@@ -70,7 +69,7 @@ export function openHttpLoad({ port, connections, request, onRefused, onFailed }
   }
 }
 
-/** How many characters of a response an error shows. */
+/** How many characters of a refused response are kept. */
 const MAX_SHOWN = 2_000
 
 const END_OF_HEAD = '\r\n\r\n'

@@ -11,15 +11,10 @@ export interface LoadOptions {
 }
 
 const { port, connections, requests } = partOptions<LoadOptions>()
-let refused = 0
 const load = openHttpLoad({
   port,
   connections,
   request: REQUESTS[requests],
-  // A server that is busy with other work may refuse some requests, which the figures leave out.
-  onRefused({ message }) {
-    if (refused++ === 0) console.error(message)
-  },
   onFailed(error) {
     throw error
   },
@@ -29,8 +24,5 @@ reportReady(true, {
     load.begin()
     return true
   },
-  end() {
-    if (refused > 0) console.error(`the server did not accept ${refused} requests`)
-    return load.end()
-  },
+  end: load.end,
 })

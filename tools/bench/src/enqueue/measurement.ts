@@ -25,18 +25,38 @@ export interface Subject {
   /** How long the load runs before it is measured. */
   readonly warmUpMs: number
   readonly measureMs: number
+  /** The greatest share of the requests that may be refused. Defaults to 0.01. */
+  readonly mostRefused?: number | undefined
 }
 
-/** Measures a subject whose load is running. Goes on until a request has ended, which may take longer on a busy machine. */
-export async function measure({ enqueuing, load, redis, warmUpMs, measureMs }: Subject): Promise<Figures> {
+/** How often the load may have been refused, and never accepted, at the end of a period of `measureMs` before the measurement fails. */
+const REFUSED_PERIODS = 5
+
+/**
+ * Measures a subject whose load is running. Goes on until a request has been accepted, which may take longer on a busy machine. Such a
+ * machine may also refuse some requests. The CPU times include them, so the measurement fails if too many were refused.
+ */
+export async function measure({
+  enqueuing,
+  load,
+  redis,
+  warmUpMs,
+  measureMs,
+  mostRefused = 0.01,
+}: Subject): Promise<Figures> {
   const read = async () => ({ cpu: await enqueuing.ask('cpu'), ...(await readRedis(redis)) })
   await sleep(warmUpMs)
   await load.ask('begin')
   const before = await read()
-  for (;;) {
+  for (let period = 1; ; period++) {
     await sleep(measureMs)
     const after = await read()
-    const { tasks, seconds, p99Ms } = await load.ask('end')
+    const { tasks, requests, refused, lastRefusal, seconds, p99Ms } = await load.ask('end')
+    if (tasks === 0 && (refused === 0 || period < REFUSED_PERIODS)) continue
+    if (refused > mostRefused * (requests + refused))
+      throw new Error(
+        `the server refused ${refused} of ${requests + refused} requests, the last one with:\n${lastRefusal}`,
+      )
     if (tasks === 0) continue
     return {
       rate: tasks / seconds,
