@@ -1,6 +1,8 @@
 // Handlers that do to their process and its globals what a handler should not do, and one that shows whether that changed anything.
 import { EventEmitter } from 'node:events'
-import { closeSync } from 'node:fs'
+import { closeSync, mkdtempSync, rmdirSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { env } from 'node:process'
 import { parentPort, workerData } from 'node:worker_threads'
 import { defineHandler, defineTask } from '@bullpen/contract'
@@ -19,6 +21,11 @@ export const ACTS = {
   'kills itself with SIGKILL': () => process.kill(process.pid, 'SIGKILL'),
   aborts: () => process.abort(),
   'changes the directory': () => process.chdir('/'),
+  'removes its directory': () => {
+    const directory = mkdtempSync(join(tmpdir(), 'act-'))
+    process.chdir(directory)
+    rmdirSync(directory)
+  },
   'changes the umask': () => process.umask(0),
   'sets the exit code': () => {
     process.exitCode = 3
@@ -105,6 +112,14 @@ export const ACTS = {
   },
   'turns off stack traces': () => {
     Error.stackTraceLimit = 0
+  },
+  'replaces what process.send calls': () => {
+    const send: unknown = Reflect.get(process, '_send')
+    if (typeof send !== 'function') return
+    Reflect.set(process, '_send', (...message: readonly { isolate?: { kind?: unknown } }[]) => {
+      if (message[0]?.isolate?.kind === 'log') process.env['LEFT_BEHIND'] = '1'
+      return Reflect.apply(send, process, message)
+    })
   },
   'gives all objects a hidden then': () => {
     Object.defineProperty(Object.prototype, 'then', { value: fails('then'), configurable: true })

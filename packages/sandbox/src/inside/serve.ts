@@ -3,6 +3,7 @@
 // An isolate has one attempt at a time, but timers and promises that earlier attempts left behind may still run. Every attempt
 // therefore runs in its own async context, and errors, logs and calls are attributed through that context.
 import { AsyncLocalStorage } from 'node:async_hooks'
+import { writeSync } from 'node:fs'
 import { setImmediate } from 'node:timers/promises'
 import type { Handler } from '@bullpen/contract'
 import {
@@ -43,9 +44,13 @@ export function serve(channel: Channel): void {
     attempt.over = true
     try {
       send({ kind: 'outcome', of: attempt.of, outcome: packOutcome(outcome), broken, touched: touched.find() })
-    } catch {
+    } catch (cause) {
       // The handler has changed too much for the outcome to be sent. The end of the isolate ends the attempt.
-      channel.end()
+      try {
+        writeSync(2, `the outcome of ${attempt.of.id} cannot be sent: ${errorOf(cause).stack}\n`)
+      } finally {
+        channel.end()
+      }
     }
   }
 

@@ -9,13 +9,13 @@ import { type BuiltIns, watchBuiltIns } from '../built-ins/built-ins.ts'
 
 // A task may replace these methods as well.
 const { isExtensible } = Object
-const { defineProperty, deleteProperty, set } = Reflect
+const { defineProperty, deleteProperty, get, set } = Reflect
 const { stringify } = JSON
 
 export interface TouchedWatch {
   /** Remembers the state of the isolate. */
   remember(): void
-  /** Returns the name of something that has changed since, if anything has. */
+  /** Returns the name of something that has changed since, if anything has. Never throws. */
   find(): string | undefined
 }
 
@@ -33,12 +33,17 @@ export function watchTouched(): TouchedWatch {
     find() {
       // Until a module has been imported, nothing is known: its imports may change built-in functions.
       if (builtIns === undefined) return undefined
-      const builtIn = builtIns.changed()
-      if (builtIn !== undefined) return builtIn
-      const now = stateNow(environment)
-      for (const name in before) if (now[name] !== before[name]) return name
-      builtIns.grow()
-      return undefined
+      try {
+        const builtIn = builtIns.changed()
+        if (builtIn !== undefined) return builtIn
+        const now = stateNow(environment)
+        for (const name in before) if (now[name] !== before[name]) return name
+        builtIns.grow()
+        return undefined
+      } catch {
+        // For example, the working directory has been removed.
+        return 'the state of the isolate'
+      }
     },
   }
 }
@@ -75,6 +80,8 @@ function stateNow(environment: () => string): Readonly<Record<string, unknown>> 
     // A thread has those of its worker.
     'the working directory': isMainThread && process.cwd(),
     'the umask': isMainThread && process.umask(),
+    // The send of a child process calls it.
+    'process._send': get(process, '_send'),
     'process.env': process.env,
     'the environment': environment(),
     'the exit code': process.exitCode,

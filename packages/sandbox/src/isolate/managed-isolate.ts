@@ -157,9 +157,10 @@ export class ManagedIsolate implements RunOwner {
       const error = new Error(`a message of ${this.name} was forged or is malformed: ${why}`, { cause })
       const run = this.#run
       this.#run = undefined
-      if (run === undefined)
+      if (run !== undefined) run.end({ kind: 'panicked', reason: 'escaped_error', error })
+      // Until the isolate is gone, it may send any number of further messages.
+      else if (this.state !== 'ending' && this.state !== 'gone')
         this.#host.log.error({ err: error, isolate: this.name }, 'message refused: isolate replaced')
-      else run.end({ kind: 'panicked', reason: 'escaped_error', error })
       if (this.state !== 'gone') this.#kill('escaped_error')
       return undefined
     }

@@ -1,8 +1,9 @@
 // Tells the messages of Bullpen from those that handlers and libraries send over the same channel, and from forged ones.
 //
-// The worker gives each isolate a key in its first message, before the isolate runs any other code. A handler does not know the key, so
-// what it sends cannot pass for a message of Bullpen. The isolate needs no key for what it receives: a handler that forges such a message
-// does so in its own isolate, and harms only its own attempt.
+// The worker gives each isolate a key in its first message, before the isolate runs any other code. A handler learns the key only if it
+// replaces what Node sends messages with, such as `process._send`; its isolate is then replaced. Without the key, what it sends cannot pass
+// for a message of Bullpen. The isolate needs no key for what it receives: a handler that forges such a message does so in its own isolate,
+// and harms only attempts of its own isolate, for example a later one if a timer has forged it.
 import type { FromIsolate, ToIsolate } from './messages.ts'
 
 export interface EnvelopeToIsolate {
