@@ -34,7 +34,7 @@ interface Kept {
  * made it read-only. Returns a function that ends this.
  */
 export function keepBuiltIns(log: Log, onLost: (names: string) => void): () => void {
-  const unguard = guardGlobals(() => kept?.restore())
+  const unguard = guardGlobals(restoreBuiltIns)
   const builtIns = watchBuiltIns()
   let isSame: (() => boolean) | undefined
   let isLost = false
@@ -139,7 +139,7 @@ export function restoring<C extends Culprit>(handle: (context: C) => unknown): (
     try {
       returned = handle(context)
     } finally {
-      kept?.restore(context)
+      restoreBuiltIns(context)
     }
     return returned instanceof Promise ? restoredAtEnd(returned, context) : returned
   }
@@ -149,6 +149,6 @@ async function restoredAtEnd<T>(returned: Promise<T>, context: Culprit): Promise
   try {
     return await returned
   } finally {
-    kept?.restore(context)
+    restoreBuiltIns(context)
   }
 }

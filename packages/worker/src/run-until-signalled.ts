@@ -25,8 +25,10 @@ export interface RunOptions {
  *   given set or the given group have not ended. The log names each of these tasks, and the group. Handlers may still
  *   be running, so the process should exit.
  * - 2: the worker did not start, for example because the given group does not exist.
- * - 70: the process may be in any state, because an uncaught error did not belong to any attempt, or because an inline
- *   handler has replaced built-in functions and made them read-only. The worker drained immediately, as far as it could.
+ * - 70: the process may be in any state, because an uncaught error did not belong to any attempt, because an inline
+ *   handler has replaced built-in functions and made them read-only, or because the worker itself failed, for example its
+ *   drain. The worker drained immediately, as far as it could. After lost built-in functions, it ends after 10 s at the
+ *   latest, whatever its grace period is.
  */
 export type ExitCode = 0 | 1 | 2 | 70
 
@@ -58,9 +60,12 @@ async function run(worker: BullpenWorker, { only, group = worker.group }: RunOpt
     )
   }
   const { emit } = process
+  const { setTimeout: startTimer, clearTimeout: stopTimer } = globalThis
   const exitNow = Reflect.get(process, 'reallyExit').bind(process, 70) as () => void
   const escalate = new AbortController()
-  const { promise: stopped, resolve: stop } = Promise.withResolvers<NodeJS.Signals | 'uncaught error'>()
+  const { promise: stopped, resolve: stop } = Promise.withResolvers<
+    NodeJS.Signals | 'uncaught error' | 'lost built-ins'
+  >()
   let signalled = false
   let broken = false
   let lastResort: NodeJS.Timeout | undefined
@@ -72,27 +77,27 @@ async function run(worker: BullpenWorker, { only, group = worker.group }: RunOpt
     signalled = true
     stop(signal)
   }
-  const drainNow = (): void => {
+  const drainNow = (reason: 'uncaught error' | 'lost built-ins'): void => {
     broken = true
     // If a drain is already under way, it must end as broken too.
     if (isDraining(worker)) void worker.drain({ broken })
     escalate.abort()
-    stop('uncaught error')
+    stop(reason)
   }
   const onUncaught = (err: unknown): void => {
     // The drain needs them, and the error may be a consequence.
     restoreBuiltIns()
     if (worker.attributeUncaught(err) !== 'unattributed') return
     worker.log.error({ err: readable(err) }, 'uncaught error outside any attempt: draining immediately')
-    drainNow()
+    drainNow('uncaught error')
   }
   const onLost = (names: string): void => {
     try {
-      lastResort = setTimeout(exitNow, LOST_MS)
+      lastResort = startTimer(exitNow, LOST_MS)
       worker.log.error({}, `inline handler has replaced ${names} for good: draining immediately`)
       // Without this method, no uncaught error reaches the worker, and the next one ends it with another code.
       if (process.emit !== emit) exitNow()
-      drainNow()
+      drainNow('lost built-ins')
     } catch {
       exitNow()
     }
@@ -136,7 +141,7 @@ async function run(worker: BullpenWorker, { only, group = worker.group }: RunOpt
     worker.log.error({ err: readable(err) }, 'worker failed')
     return 70
   } finally {
-    clearTimeout(lastResort)
+    stopTimer(lastResort)
     releaseBuiltIns()
     release()
   }
