@@ -13,7 +13,7 @@ const LONGEST: readonly string[] = [
   'packages/bullmq/src/internals/index-model/commit-faults.test.ts',
   'scripts/packages.test.mjs',
   'tools/bench/src/enqueue/enqueue-bench.test.ts',
-  'packages/bullmq/src/redis/silence.test.ts',
+  'packages/bullmq/src/redis/silent-network.test.ts',
   'packages/sandbox/src/acts.test.ts',
   'packages/worker/src/fleet-agent/remote-control.test.ts',
   'scripts/platform/platform.test.mjs',

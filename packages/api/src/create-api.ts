@@ -139,7 +139,7 @@ export async function createApi({ catalogue, config = {}, codec, tracing, log }:
       telemetry.set('bullpen_event_streams', { subject }, streams.count(subject))
     }
     for (const queue of queues) telemetry.set('bullpen_blocked_requests', { queue }, blocked.count(queue))
-    telemetry.process({ isLeading: broker.isLeading(), connections: watch.count(), skewMs: skew.skewMs() })
+    telemetry.setProcessGauges({ isLeading: broker.isLeading(), connections: watch.count(), skewMs: skew.skewMs() })
     const memory = broker.memory()
     telemetry.set('bullpen_redis_memory_used_bytes', {}, memory?.usedBytes)
     telemetry.set('bullpen_redis_memory_limit_bytes', {}, memory?.limitBytes)

@@ -66,7 +66,7 @@ export interface Telemetry extends QueueGauges, Pick<EnqueueMetrics, 'enqueueTim
    * which a series appears. Call it once: with the whole catalogue in an API process, and with the served queues' definitions in a worker.
    */
   publishTasks(definitions: readonly Pick<TaskDefinition, 'name' | 'queue'>[]): void
-  /** Publishes from 0 how many tasks {@link enqueueRefused} has counted, for each of these queues and codes. */
+  /** Publishes `bullpen_enqueues_refused_total` from 0 for each of these queues and codes. */
   publishRefusals(queues: readonly string[], codes: readonly string[]): void
   /** Publishes the objectives of these definitions, and counts which of their tasks start in time. Call it once, before any event. */
   watchObjectives(definitions: readonly Pick<TaskDefinition, 'name' | 'queue' | 'slo'>[]): void
@@ -86,7 +86,7 @@ export interface Telemetry extends QueueGauges, Pick<EnqueueMetrics, 'enqueueTim
   /** Counts one event, or as many as are given. */
   count<N extends CountedEvent>(name: N, labels: LabelsOf<N>, events?: number): void
   /** Sets the gauges that every process has. Call it from {@link onScrape} at every scrape. */
-  process(state: {
+  setProcessGauges(state: {
     readonly isLeading: boolean
     /** How many of this process's connections to Redis are ready, and how many are not. */
     readonly connections: { readonly ready: number; readonly notReady: number }
@@ -181,7 +181,7 @@ export function createTelemetry(about: { readonly role: 'api' | 'worker'; readon
     },
     set,
     count,
-    process({ isLeading, connections: { ready, notReady }, skewMs }) {
+    setProcessGauges({ isLeading, connections: { ready, notReady }, skewMs }) {
       set('bullpen_leader', {}, isLeading)
       set('bullpen_redis_connections', { state: 'ready' }, ready)
       set('bullpen_redis_connections', { state: 'not_ready' }, notReady)

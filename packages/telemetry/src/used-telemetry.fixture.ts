@@ -93,7 +93,7 @@ export function usedTelemetry(): Telemetry {
     telemetry.set('bullpen_unfinished_groups', {}, 7)
     telemetry.set('bullpen_unfinished_runs', {}, 5)
     telemetry.set('bullpen_redis_up', {}, true)
-    telemetry.process({ isLeading: true, connections: { ready: 2, notReady: 1 }, skewMs: -1_500 })
+    telemetry.setProcessGauges({ isLeading: true, connections: { ready: 2, notReady: 1 }, skewMs: -1_500 })
     telemetry.set('bullpen_redis_memory_used_bytes', {}, 800)
     telemetry.set('bullpen_redis_memory_limit_bytes', {}, 1_000)
     telemetry.set('bullpen_idempotency_records_bytes', {}, 150)

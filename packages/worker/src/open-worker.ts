@@ -259,7 +259,7 @@ export function wireWorker<C extends Catalogue, R extends Resources>(options: Wo
     })
     opening.owns(broker.close)
     telemetry.onScrape(() =>
-      telemetry.process({ isLeading: broker.isLeading(), connections: watch.count(), skewMs: skew.skewMs() }),
+      telemetry.setProcessGauges({ isLeading: broker.isLeading(), connections: watch.count(), skewMs: skew.skewMs() }),
     )
 
     const [drainMs, graceMs] = [milliseconds(settings.drainTimeout), milliseconds(settings.grace)]

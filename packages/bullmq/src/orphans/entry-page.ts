@@ -48,7 +48,9 @@ const READERS: Readonly<Record<KeyType, Reader>> = {
   stream: async () => NO_ENTRIES,
 }
 
-const inPairs = (flat: readonly string[]): Entry[] => pairsOf(flat).map(([name, value]) => ({ name, value }))
+function inPairs(flat: readonly string[]): Entry[] {
+  return pairsOf(flat).map(([name, value]) => ({ name, value }))
+}
 
 /** Returns the entry with this name as it is now, or undefined if there is none. Takes up to one round trip. */
 export async function readEntry(

@@ -2,7 +2,7 @@
 -- Claims entries of an outbox, so that one process at a time delivers each of them. O(entries).
 --
 -- KEYS  outbox
--- ARGV  limit   how many fresh entries are claimed at most, and how many that were left
+-- ARGV  limit   the most fresh entries to claim, and also the most that other processes have left
 -- ARGV  idleMs  after how long a claim counts as left, in ms, or '' to claim only fresh entries
 -- ARGV  cursor  that of the previous page, or '0-0'
 --

@@ -121,8 +121,12 @@ export function scriptedRedis(time: VirtualTime) {
       return { connect: async () => socket, check: () => true, disconnect: () => stream.end() }
     }
     const client = {
-      ...{ Connector: Connector as never, port, retryStrategy: null, maxRetriesPerRequest: null },
-      ...{ enableReadyCheck: false, disableClientInfo: true },
+      Connector: Connector as never,
+      port,
+      retryStrategy: null,
+      maxRetriesPerRequest: null,
+      enableReadyCheck: false,
+      disableClientInfo: true,
     }
     const redis = new Redis(client)
     let closed: { readonly at: number; readonly error: Error | undefined } | undefined

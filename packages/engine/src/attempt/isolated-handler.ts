@@ -22,18 +22,16 @@ export function isolatedHandle({ task, module }: Handler, isolator: Isolator) {
     const { id, fencingToken, meta, correlationId, traceContext, group, followUpOf } = attempt
     const { heartbeat, log, progress } = attempt
     const isolated = {
-      ...{
-        isolation,
-        module,
-        id,
-        fencingToken,
-        meta,
-        correlationId,
-        traceContext,
-        group,
-        followUpOf,
-        memoryLimitBytes,
-      },
+      isolation,
+      module,
+      id,
+      fencingToken,
+      meta,
+      correlationId,
+      traceContext,
+      group,
+      followUpOf,
+      memoryLimitBytes,
       task: task.name,
       attempt: attempt.attempt,
       input: attempt.decoded.rawInput,

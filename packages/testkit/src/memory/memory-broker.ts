@@ -94,7 +94,9 @@ export function memoryBroker(options: MemoryBrokerOptions): MemoryBroker {
   }
 
   const expirer = memoryExpirer({
-    ...{ clock, sweepMs, stores },
+    clock,
+    sweepMs,
+    stores,
     isUnreachable: () => outage.lasts,
     onExpired: options.onExpired,
   })

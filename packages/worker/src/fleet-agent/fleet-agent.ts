@@ -2,7 +2,7 @@
 // worker and the drains of its queues.
 //
 // Only one heartbeat is in flight at a time. Heartbeats are sent every HEARTBEAT_INTERVAL_MS, and immediately when the registry
-// announces a command or when a pool starts or stops to run. Any of this during a heartbeat leads to one more heartbeat. While the
+// announces a command or when a pool starts or stops running. Any of this during a heartbeat leads to one more heartbeat. While the
 // registry is unreachable, the pools keep running.
 //
 // Each command is executed once, and the response describes what was done (commands.ts). A drain of a whole queue has already
@@ -41,8 +41,8 @@ export interface FleetAgent {
    */
   start(): Promise<void>
   /**
-   * Sends a heartbeat if a pool has started or stopped to run, because the registry would otherwise say until the next one that a worker
-   * does not serve a queue which it serves, or the contrary.
+   * Sends a heartbeat if a pool has started or stopped running, because the registry would otherwise say until the next one that a worker
+   * does not serve a queue which it serves, or the opposite.
    */
   poolMoved(change: { readonly from: PoolState; readonly to: PoolState }): void
   /** Returns whether the store has accepted a heartbeat, which is a write, within the last 15 s. */

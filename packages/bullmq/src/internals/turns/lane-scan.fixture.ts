@@ -350,4 +350,6 @@ function limiterViolations(
 }
 
 /** An empty Lua table becomes an empty object. */
-const mapOf = (flat: readonly string[]): ReadonlyMap<string, string> => new Map(pairsOf(Object.values(flat)))
+function mapOf(flat: readonly string[]): ReadonlyMap<string, string> {
+  return new Map(pairsOf(Object.values(flat)))
+}
