@@ -42,6 +42,8 @@ export const handleForge = defineHandler(forge, import.meta.url, async ({ input,
     return 'ignored'
   }
   to(FORGED[input.what])
+  // After the first message, the isolate is being replaced, and the worker ignores what it sends.
+  if (input.to === 'worker') to(FORGED[input.what])
   log.info('sent')
   await new Promise<never>(() => {})
   return 'never'

@@ -34,6 +34,7 @@ describe.each(['thread', 'process'] as const)('a handler in a %s', (isolation) =
       })
       await outputOf(setup.run(tasks.where))
       expect(setup.replaced.at(-1)).toMatchObject({ cause: 'escaped_error' })
+      expect(setup.own.lines.filter(({ message }) => message.startsWith('message refused'))).toEqual([])
       expect(escaped).toEqual([])
     },
   )

@@ -250,6 +250,11 @@ const LOST: Readonly<Record<string, () => unknown>> = {
   'a getter of maps': () => Object.defineProperty(Map.prototype, 'size', { get: () => 0, configurable: false }),
 }
 export const LOST_NAMES = Object.keys(LOST)
+/** Whether the worker drains before it exits, where that is certain. */
+export const DRAINS: Readonly<Record<string, boolean>> = {
+  'a getter of maps': true,
+  'process.emit': false,
+}
 
 export const ACTS: Readonly<Record<string, Act>> = {
   ...ENDS,

@@ -6,7 +6,7 @@ import { newTask } from '@bullpen/engine/internal'
 import { spawnProgram } from '@bullpen/testing'
 import { eventually } from '@bullpen/testkit'
 import { expect, inject, it, onTestFinished } from 'vitest'
-import { ACTS, actTask, actTasks, checkTask, LOST_NAMES } from './inline-acts.fixture.ts'
+import { ACTS, actTask, actTasks, checkTask, DRAINS, LOST_NAMES } from './inline-acts.fixture.ts'
 import { openPatientBroker } from './patient-connections.fixture.ts'
 
 /** Starts a worker, and returns a function that runs a task in it. */
@@ -50,5 +50,6 @@ it.each(LOST_NAMES)(
     const { worker, enqueue } = await startWorker()
     await enqueue(actTask, name)
     expect(await worker.exited).toBe(70)
+    if (name in DRAINS) expect(worker.output().includes('"drained"')).toBe(DRAINS[name])
   },
 )
