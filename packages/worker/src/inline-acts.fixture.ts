@@ -241,8 +241,11 @@ const LOST: Readonly<Record<string, () => unknown>> = {
   'Promise.prototype.then': () =>
     Object.defineProperty(Promise.prototype, 'then', { value: () => fails('then'), ...FROZEN }),
   setTimeout: () => Object.defineProperty(globalThis, 'setTimeout', { value: () => fails('timeout'), ...FROZEN }),
-  'setTimeout by one that does nothing': () =>
-    Object.defineProperty(globalThis, 'setTimeout', { value: () => 0, ...FROZEN }),
+  'setTimeout and Promise.prototype.then by functions that do nothing': () => {
+    // The drain waits forever, and no error ends the worker.
+    Object.defineProperty(Promise.prototype, 'then', { value: never, ...FROZEN })
+    Object.defineProperty(globalThis, 'setTimeout', { value: () => 0, ...FROZEN })
+  },
   'next of arrays': () =>
     Object.defineProperty(Object.getPrototypeOf([].values()), 'next', { value: () => fails('next'), ...FROZEN }),
   'an index of arrays': () => Object.defineProperty(Array.prototype, 0, { set: () => fails('index') }),
