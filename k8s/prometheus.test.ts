@@ -155,7 +155,9 @@ test('every panel and every alert reads metrics that exist, and the counters agr
   // Other tests may have used this process for longer than the window of the alert, so the alert counts only what is added to a counter
   // that Prometheus has read before.
   await (await client.enqueue(declined, { n: 0 })).result({ timeout: WITHIN }).catch(() => {})
-  await scraped(async () => expect(await query('bullpen_tasks_dead_total{task="mail.declined"}')).toMatchObject([{ value: 1 }]))
+  await scraped(async () =>
+    expect(await query('bullpen_tasks_dead_total{task="mail.declined"}')).toMatchObject([{ value: 1 }]),
+  )
 
   await command({ action: 'pause', queue: 'small' })
   await command({ action: 'pause', queue: 'held' })

@@ -5,8 +5,9 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node'
 /** The files that take 20 s and longer, longest first. */
 const LONGEST: readonly string[] = [
   'tools/drill/src/drills.test.ts',
-  'packages/bullmq/src/conformance/conformance.test.ts',
   'packages/testkit/src/memory/memory-broker.test.ts',
+  'packages/bullmq/src/conformance/conformance.test.ts',
+  'packages/bullmq/src/conformance/conformance-slots.test.ts',
   'docs/how-to/programs.test.ts',
   'packages/bullmq/src/conformance/cluster.test.ts',
   'packages/worker/src/worker-process.test.ts',

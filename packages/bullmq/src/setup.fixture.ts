@@ -30,6 +30,7 @@ import { openPatientBroker } from './broker/patient-broker.fixture.ts'
 import { type LockTimes, openConsumer } from './consumer.ts'
 import { queueKeys } from './keys.ts'
 import { LEADER_TIMES } from './leader/leader.ts'
+import { unlockTasks } from './locks/stored-lock.fixture.ts'
 
 const schemas = { input: z.object({ n: z.int().default(0) }), output: z.object({ n: z.int() }) }
 export const short = defineTask({ name: 'rig.short', queue: 'rig', kind: 'short', ...schemas })
@@ -173,7 +174,7 @@ export async function setup({
       void consumers[pool]?.stop()
       consumers[pool]?.close()
       const redis = new Redis(redisUrl)
-      await redis.del(running.map(queueKeys(namespace, 'rig').lock))
+      await unlockTasks(redis, queueKeys(namespace, 'rig'), ...running)
       redis.disconnect()
     },
     async enqueue(task: typeof short | typeof long, given: Partial<NewTask> = {}): Promise<TaskId> {

@@ -160,7 +160,7 @@ describe('stopping short', () => {
     await run.delete()
     const { redisUrl, namespace } = own
     const expiring = async (isExpiring: boolean) =>
-      [...(await storedKeys(redisUrl, `*${namespace}*`))]
+      [...(await storedKeys(redisUrl, `{${namespace}*`))]
         .filter(([, expires]) => expires === isExpiring)
         .map(([key]) => key)
     expect((await expiring(true)).filter((key) => key.startsWith(`{${namespace}:${run.id}}`))).toEqual([])

@@ -56,8 +56,10 @@ export class MailProcessor extends WorkerHost implements BeforeApplicationShutdo
     for (const id of ids) this.worker.cancelJob(id, 'lock_lost')
   }
 
-  // Nest closes its workers after this, and they wait for running jobs. Jobs that have not ended after DRAIN_MS are requeued.
-  beforeApplicationShutdown(): void {
+  // Nest closes its workers after this, and they wait for running jobs. Jobs that have not ended after DRAIN_MS are requeued. The pause
+  // leaves them to other workers.
+  async beforeApplicationShutdown(): Promise<void> {
+    await this.worker.pause(true)
     setTimeout(() => this.worker.cancelAllJobs('drain'), DRAIN_MS).unref()
   }
 }

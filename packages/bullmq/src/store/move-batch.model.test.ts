@@ -173,7 +173,7 @@ async function compare(program: Program): Promise<void> {
 
 it('moves that go out together leave and reply what they do one by one', async () => {
   await fc.assert(fc.asyncProperty(programs, compare), {
-    numRuns: amount({ small: 60, full: 1_000 }),
+    numRuns: amount({ small: 30, full: 1_000 }),
     endOnFailure: true,
   })
 })

@@ -262,6 +262,6 @@ async function happens(
 
 it('an attempt ends once, by its first interruption or else its handler, and a late handler changes nothing', async () => {
   await fc.assert(fc.asyncProperty(fc.array(life, { minLength: 1, maxLength: 3 }), live), {
-    numRuns: amount({ small: 1_000, full: 15_000 }),
+    numRuns: amount({ small: 400, full: 15_000 }),
   })
 })

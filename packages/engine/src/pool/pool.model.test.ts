@@ -227,6 +227,6 @@ it('a pool does what its model does and loses no slot, whatever happens', async 
       }
       await settles(life)
     }),
-    { numRuns: amount({ small: 1_000, full: 15_000 }) },
+    { numRuns: amount({ small: 400, full: 15_000 }) },
   )
 })

@@ -99,6 +99,6 @@ it('a simulation finds exactly the effects that a crash repeats, at exactly the 
       const pairs = ends.reduce((sum, worlds) => sum + worlds.length, 0)
       if (runs !== 2 + crashed.length + pairs) throw new Error(`${pairs} pairs expected, ${runs} runs found`)
     }),
-    { numRuns: amount({ small: 15, full: 200 }) },
+    { numRuns: amount({ small: 8, full: 200 }) },
   )
 })

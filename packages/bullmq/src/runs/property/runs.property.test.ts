@@ -11,7 +11,7 @@ const ONE = process.env['SEED']
 const AT_ONCE = 3
 /** The timeout in ms, except in a full run, which has a longer timeout. */
 const TIMEOUT_MS = 600_000
-const count = amount({ small: 3, full: 100 })
+const count = amount({ small: 2, full: 100 })
 
 it(
   `the runs of random pipelines return what a model in memory returns, and leave nothing behind, in ${count} random fleets`,

@@ -93,7 +93,8 @@ async function runPills(
     const records = await Promise.all(ids.map(find))
     return records.every(({ status }) => status === 'completed' || status === 'dead')
   }, 30_000)
-  await drain()
+  // All tasks have ended. What is left are the handlers in the pools that died, which never end.
+  await drain({ drainMs: 0, graceMs: 100 })
   for (const [n, id] of ids.entries()) {
     const { status, attempts, attemptsMade } = await find(id)
     const last = attempts.at(-1)
