@@ -291,6 +291,7 @@ describe('the error of an enqueue over Redis', () => {
       [{ ...LONG, meta: poison }, '/meta/__proto__'],
       [{ ...LONG, onEnd: [followUp] }, '/onEnd/0/meta/__proto__'],
       [{ task: 'rig.any', input: [poison] }, '/input/0/__proto__'],
+      [{ task: 'rig.any', input: { toJSON: () => poison } }, '/input/__proto__'],
     ] as const) {
       expect(await errorOf(transport, request)).toMatchObject(refused(pointer))
       const bulk = transport.enqueueBulk([LONG, request], { idempotencyKey: undefined, atomic: true, waitMs: 0 })

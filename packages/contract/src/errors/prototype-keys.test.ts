@@ -1,6 +1,6 @@
 // Tests that keys which could change prototypes are found wherever they are, and no other key.
 import fc from 'fast-check'
-import { expect, test } from 'vitest'
+import { expect, test, vi } from 'vitest'
 import { jsonPointer } from './field-error.ts'
 import { refusePrototypeKeys } from './prototype-keys.ts'
 
@@ -54,13 +54,33 @@ test('other names of inherited properties are harmless', () => {
   expect(errorsOf({ constructor: { name: 'a' } })).toBeUndefined()
 })
 
-test('a value that contains itself, or is nested deeply, is searched as well', () => {
-  const loop: Record<string, unknown> = { a: {} }
-  loop['self'] = { loop, again: [loop] }
+test('the JSON of a value decides', () => {
+  expect(errorsOf({ a: { toJSON: () => JSON.parse(POISONS[0]) } })).toMatchObject({
+    errors: [{ pointer: '/a/__proto__' }],
+  })
+  expect(errorsOf({ a: Object.assign(JSON.parse(POISONS[0]), { toJSON: () => 'harmless' }) })).toBeUndefined()
+  expect(errorsOf([new Date(0), '"__proto__"', { b: ['__proto__', 'prototype'] }])).toBeUndefined()
+})
+
+test('a value that JSON cannot represent is left to the code that stores it', () => {
+  const loop: Record<string, unknown> = {}
+  loop['self'] = [loop, loop]
   expect(errorsOf(loop)).toBeUndefined()
-  Object.assign(loop, { z: JSON.parse(POISONS[0]) })
-  expect(errorsOf(loop)).toMatchObject({ errors: [{ pointer: '/z/__proto__' }] })
+  const grows = { toJSON: () => ({ grows, again: grows }) }
+  expect(errorsOf(grows)).toBeUndefined()
+  expect(errorsOf([{ toJSON: () => expect.fail() }, 1n])).toBeUndefined()
+  expect(errorsOf(undefined)).toBeUndefined()
+})
+
+test('the properties of binary data are not read', () => {
+  const read = vi.fn()
+  const bytes = Object.defineProperty(new Uint8Array(4), 'a', { enumerable: true, get: read })
+  expect(errorsOf({ bytes, buffer: Object.assign(Buffer.alloc(4), { toJSON: read }) })).toBeUndefined()
+  expect(read).not.toHaveBeenCalled()
+})
+
+test('a value that is nested deeply is searched as well', () => {
   let deep: unknown = JSON.parse(POISONS[0])
-  for (let level = 0; level < 20_000; level++) deep = [deep]
-  expect(errorsOf(deep)).toMatchObject({ errors: [{ pointer: `${'/0'.repeat(20_000)}/__proto__` }] })
+  for (let level = 0; level < 10_000; level++) deep = [deep]
+  expect(errorsOf(deep)).toMatchObject({ errors: [{ pointer: `${'/0'.repeat(10_000)}/__proto__` }] })
 })

@@ -18,31 +18,60 @@ export function prototypeKeyError(path: readonly string[]): BullpenError {
   return new BullpenError('invalid_request', fieldErrorText(error), { errors: [error] })
 }
 
-/** An object, and the key under which another one contains it. */
+/** A value as JSON represents it, and the key under which another one contains it. */
 interface Place {
   readonly value: object
   readonly outer: Place | undefined
   readonly key: string
+  readonly depth: number
 }
 
+/** JSON.stringify fails at fewer levels, so a value that has more of them, such as one that contains itself, is never stored. */
+const MAX_DEPTH = 20_000
+
 /**
- * Refuses a value that contains such a key, at any depth. `base` is the path of the value in the body. An object that contains itself is
- * not refused here.
+ * Refuses a value whose JSON, which is what is stored, contains such a key at any depth. A `toJSON` method may add a key or leave one out.
+ * `base` is the path of the value in the body. A value that JSON cannot represent is not refused here.
  *
  * @throws BullpenError `invalid_request`, with the place of the key.
  */
 export function refusePrototypeKeys(value: unknown, base: readonly string[] = []): void {
+  const found = pathOfKey(value)
+  if (found !== undefined) throw prototypeKeyError([...base, ...found])
+}
+
+function pathOfKey(given: unknown): readonly string[] | undefined {
   // A deeply nested value would overflow the stack of a recursion.
-  const left: Place[] = isObject(value) ? [{ value, outer: undefined, key: '' }] : []
-  const seen = new Set<object>()
-  for (let place = left.pop(); place !== undefined; place = left.pop()) {
-    seen.add(place.value)
-    const found = prototypeKeyOf(place.value)
-    if (found !== undefined) throw prototypeKeyError([...base, ...pathTo(place), ...found])
-    for (const [key, inner] of Object.entries(place.value)) {
-      if (isObject(inner) && !seen.has(inner)) left.push({ value: inner, outer: place, key })
-    }
+  const left: Place[] = []
+  const add = (unwritten: unknown, key: string, outer: Place | undefined): void => {
+    const value = jsonForm(unwritten, key)
+    // The properties of binary data, of which there may be very many, are numbers.
+    if (!isObject(value) || ArrayBuffer.isView(value)) return
+    left.push({ value, outer, key, depth: outer === undefined ? 0 : outer.depth + 1 })
   }
+  try {
+    add(given, '', undefined)
+    for (let place = left.pop(); place !== undefined && place.depth < MAX_DEPTH; place = left.pop()) {
+      const found = prototypeKeyOf(place.value)
+      if (found !== undefined) return [...pathTo(place), ...found]
+      if (Array.isArray(place.value)) {
+        for (const [i, inner] of place.value.entries()) add(inner, `${i}`, place)
+      } else {
+        const members = place.value as Readonly<Record<string, unknown>>
+        for (const key in members) if (Object.hasOwn(members, key)) add(members[key], key, place)
+      }
+    }
+  } catch {
+    // A getter or a toJSON method has thrown.
+  }
+  return undefined
+}
+
+/** Returns what JSON.stringify writes in place of the value. */
+function jsonForm(value: unknown, key: string): unknown {
+  if (!isObject(value) || ArrayBuffer.isView(value)) return value
+  const { toJSON } = value as { readonly toJSON?: unknown }
+  return typeof toJSON === 'function' ? toJSON.call(value, key) : value
 }
 
 function pathTo(place: Place): readonly string[] {

@@ -90,8 +90,10 @@ describe('a child with a key that could change prototypes', () => {
     )
   })
 
-  it('in its input is rejected', () => {
-    const input = poisoned('{"n":1,"__proto__":{"n":2}}')
+  it.each([
+    ['input', poisoned('{"n":1,"__proto__":{"n":2}}')],
+    ['input as JSON', { n: 1, toJSON: () => poisoned('{"n":1,"__proto__":{"n":2}}') }],
+  ])('in its %s is rejected', (_, input) => {
     expect(() => childTask(parent, tasks.child, input, {}, 0, sha256, noFollowUps)).toThrow(
       expect.objectContaining({
         code: 'invalid_request',
