@@ -15,6 +15,7 @@ import { expect, test, vi } from 'vitest'
 import { z } from 'zod'
 import { KEY, NOW, problemIn, testApi } from '../../api.fixture.ts'
 import { createKeyring } from '../../auth/keyring.ts'
+import type { ServerOptions } from '../../http/server.ts'
 
 const n = z.object({ n: z.int() })
 const square = defineTask({ name: 'math.square', queue: 'cpu', input: n, output: n })
@@ -93,8 +94,8 @@ const NOT_CHARGED: readonly string[] = [
 const FULL = new QueueFullError({ queue: 'cpu', limit: 'maxTasks', max: 1, found: 1 })
 
 /** Opens an API whose key has a rate in every queue. `afterTaking` is called once the tokens of a request are taken. */
-async function setup(afterTaking: () => void = () => {}) {
-  const api = await testApi({ catalogue, keyring: createKeyring([`shop:${KEY}`]) })
+async function setup(afterTaking: () => void = () => {}, more: Partial<ServerOptions> = {}) {
+  const api = await testApi({ catalogue, keyring: createKeyring([`shop:${KEY}`]), ...more })
   const { broker, ask } = api
   const post = (url: string, payload: object = {}) => ask({ method: 'POST', url, payload })
   await post('/v1/schedules/sync')
@@ -107,7 +108,7 @@ async function setup(afterTaking: () => void = () => {}) {
     charged.push(Object.fromEntries(wanted.map(({ queue, tokens }) => [queue, tokens])))
     afterTaking()
     return async (tokens) => {
-      returned.push(Object.fromEntries([...tokens].filter(([, count]) => count > 0)))
+      returned.push(Object.fromEntries([...tokens].filter(([, count]) => count !== 0)))
     }
   })
   return { ...api, post, take, charged, returned }
@@ -177,6 +178,20 @@ test('tokens are given back for those tasks of a bulk request that are not store
   })
   expect(charged).toEqual([{ cpu: 7, mail: 3 }])
   expect(returned).toEqual([{ cpu: 4, mail: 1 }])
+})
+
+test('a task of a bulk request keeps its tokens once, also if reporting it fails after it was stored', async () => {
+  const enqueueTimed = () => {
+    throw new BullpenError('internal_error', 'the time could not be recorded')
+  }
+  const { post, returned } = await setup(undefined, { enqueueTimed })
+  await post('/v1/tasks/bulk', {
+    tasks: [
+      { ...CPU, onEnd: [CPU] },
+      { ...CPU, onEnd: [CPU] },
+    ],
+  })
+  expect(returned).toEqual([{}])
 })
 
 test('a group that exists without its members keeps the tokens of its follow-ups', async () => {

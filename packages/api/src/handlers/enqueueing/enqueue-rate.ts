@@ -30,7 +30,10 @@ export interface ChargedTasks {
 export interface Charge {
   /** Returns the task as it is to be added: if its token has been taken, the broker must not take another one. */
   paid(task: NewTask): NewTask
-  /** Notes that these tasks are stored, or may be. The tokens of all others are given back once the request has been carried out. */
+  /**
+   * Notes that these tasks are stored, or may be. The tokens of all others are given back once the request has been
+   * carried out. Noting a task again changes nothing.
+   */
   keep(tasks: readonly ChargedTask[]): void
 }
 
@@ -118,10 +121,13 @@ async function storeCharged<T>(
   store: (charge: Charge) => Promise<T>,
 ): Promise<T> {
   const unused = new Map(wanted.map(({ queue, tokens }) => [queue, tokens]))
+  const kept = new Set<ChargedTask>()
   const charge: Charge = {
     paid: (task) => (unused.has(task.queue) ? { ...task, hasToken: true } : task),
     keep(tasks) {
-      for (const queue of tasks.flatMap(tokensOf)) {
+      const further = tasks.filter((task) => !kept.has(task))
+      for (const task of further) kept.add(task)
+      for (const queue of further.flatMap(tokensOf)) {
         const tokens = unused.get(queue)
         if (tokens !== undefined) unused.set(queue, tokens - 1)
       }
