@@ -37,8 +37,8 @@ export interface Admission {
    */
   ensureKnown(queues: readonly string[]): Promise<unknown> | undefined
   /**
-   * Returns the limits of a queue whose settings are known for an API key's requests: the limits from the queue's definition, unless a
-   * command has set others.
+   * Returns the limits that apply to an API key's requests in a queue whose settings have been read: those of the queue's definition,
+   * unless a command has set others.
    */
   limitsOf(queue: string, defined: QueueLimits | undefined, apiKeyName: string | undefined): QueueLimits | undefined
   close(): void
