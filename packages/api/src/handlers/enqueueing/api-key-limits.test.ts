@@ -175,6 +175,25 @@ test('two APIs charge members and follow-ups of groups, bulk requests and pipeli
   expect(await left()).toEqual([40 - (1 + 2 + 2 + 3 + 3), 0])
 })
 
+test('two APIs recognise repeated requests although a queue has no tokens left', async () => {
+  const { post, send, accepted } = await openTwo()
+  const more = (idempotencyKey: string) => send({ ...AMPLE, onEnd: [SCARCE] }, { 'idempotency-key': idempotencyKey })
+  const group = (n: number) =>
+    post('/v1/groups', { id: `group-01jd3v7n8q000000000000000${n}`, tasks: [SCARCE], onEnd: [SCARCE] })
+  const run = (n: number) =>
+    post('/v1/runs', { id: `run-01jd3v7n8q000000000000000${n}`, pipeline: 'squares', input: { n: 1 } })
+  const all = [await more('a'), await group(0), await run(0)]
+  expect(await accepted(12, () => send(SCARCE))).toBe(8)
+  const repeated = [await more('a'), await group(0), await run(0)]
+  expect(repeated.map(({ status }) => status)).toEqual([202, 201, 200])
+  const idOf = ({ text }: { readonly text: string }) => JSON.parse(text).id
+  expect(repeated.map(idOf)).toEqual(all.map(idOf))
+  const others = [await more('b'), await group(1), await run(1)]
+  expect(others.map(({ status }) => status)).toEqual([429, 429, 429])
+  const reused = await send({ ...AMPLE, priority: 3, onEnd: [SCARCE] }, { 'idempotency-key': 'a' })
+  expect(reused.status).toBe(422)
+})
+
 test('two APIs give back the tokens of requests that store nothing', async () => {
   const { post, send, left } = await openTwo()
   const followed = { ...SCARCE, onEnd: [SCARCE, AMPLE] }

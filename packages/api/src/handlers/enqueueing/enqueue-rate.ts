@@ -24,6 +24,11 @@ export interface ChargedTasks {
   readonly added?: readonly ChargedTask[]
   /** All other tasks, such as members of a group. */
   readonly implied?: readonly ChargedTask[]
+  /**
+   * Returns whether an earlier request has stored all of them, so that the request stores nothing. Only called if a queue has too few
+   * tokens. By default, the request is refused then.
+   */
+  readonly isRepeat?: () => Promise<boolean>
 }
 
 /** What a request has taken in queues. */
@@ -45,7 +50,7 @@ export interface Charge {
  * give tokens back. Otherwise takes none, except that the tokens over all queues may take one. Taking tokens is atomic in each queue only;
  * see `Broker.takeInQueues`.
  *
- * @throws EnqueueRateError if a rate is exceeded. Nothing has been stored.
+ * @throws EnqueueRateError if a rate is exceeded, even by a request that repeats an earlier one, unless `isRepeat` recognises it. Nothing has been stored.
  * @throws BullpenError `payload_too_large` if a rate never permits this many tasks at once, or `redis_unavailable`.
  */
 export function keepToRate<T>(
@@ -92,7 +97,7 @@ function wantedInQueues(catalogue: Catalogue, { added = NO_TASKS, implied = NO_T
 function takeTokens(
   context: ApiContext,
   apiKeyName: string | undefined,
-  { added = NO_TASKS, implied = NO_TASKS }: ChargedTasks,
+  { added = NO_TASKS, implied = NO_TASKS, isRepeat = async () => false }: ChargedTasks,
   wanted: readonly QueueTokens[],
 ): Promise<GiveBack | undefined> | undefined {
   const refuse = (error: unknown): never => {
@@ -100,8 +105,13 @@ function takeTokens(
     // Nothing has been sent to Redis for the tasks.
     throw withoutEffect(error)
   }
+  const needNone = async (error: unknown): Promise<undefined> => {
+    if (!(error instanceof EnqueueRateError && (await isRepeat()))) throw error
+  }
   const takeInQueues = () =>
-    apiKeyName === undefined || wanted.length === 0 ? undefined : context.broker.takeInQueues(apiKeyName, wanted)
+    apiKeyName === undefined || wanted.length === 0
+      ? undefined
+      : context.broker.takeInQueues(apiKeyName, wanted)?.catch(needNone)
   const tokens = countTokens(added) + countTokens(implied)
   try {
     const taking = tokens === 0 ? undefined : context.rates.take(apiKeyName ?? '', tokens)

@@ -17,7 +17,7 @@ import { secondsToWait, type WaitQuery, waitForEnd } from '../../http/wait.ts'
 import { linkedTaskView } from '../../views/linked-task-view.ts'
 import { keepToRate } from './enqueue-rate.ts'
 import { originOf, taskPlanner } from './planned-task.ts'
-import { isNew, reportStored, storeTask } from './store-task.ts'
+import { isExisting, isNew, reportStored, storeTask } from './store-task.ts'
 
 export interface EnqueueQuery extends WaitQuery {
   /** What happens to the task if the caller disconnects during the wait. */
@@ -53,7 +53,8 @@ export function enqueueTask(context: ApiContext) {
     if (seconds === 0 && query.wait === undefined && query.onDisconnect !== undefined) throw withoutWait()
     // An invalid task takes nothing of the API key's rate.
     const created = planned.create()
-    const stored = await keepToRate(context, request, { added: [planned] }, async (charge) => {
+    const isRepeat = () => isExisting(context, planned)
+    const stored = await keepToRate(context, request, { added: [planned], isRepeat }, async (charge) => {
       // The id is set before Redis is called, so that the problem contains the id even if Redis's reply is lost. A caller with an
       // idempotency key repeats the request instead, because an earlier request may have stored a task with another id.
       if (planned.idempotency === undefined) request.taskId = planned.id

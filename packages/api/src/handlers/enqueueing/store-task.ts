@@ -53,6 +53,22 @@ export async function storeTask(
   }
 }
 
+/**
+ * Returns whether an earlier request has stored the task, or another task has its unique key. Takes a round trip if either is possible.
+ *
+ * @throws BullpenError like {@link storeTask}.
+ */
+export async function isExisting({ broker }: ApiContext, planned: PlannedTask): Promise<boolean> {
+  if (!planned.mayExist) return false
+  try {
+    await broker.enqueue({ ...planned.create(), onlyExisting: true })
+    return true
+  } catch (error) {
+    if (error instanceof QueueFullError || error instanceof EnqueueRateError) return false
+    throw error
+  }
+}
+
 /** Returns whether this call has stored a task. */
 export function isNew({ action, replayed }: Enqueued): boolean {
   return isStored(action) && replayed === undefined

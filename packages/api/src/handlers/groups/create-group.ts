@@ -47,7 +47,12 @@ export function createGroup(context: ApiContext, taskSchema: z.ZodType) {
     const members = planMembers(request, tasks ?? [])
     const following = chargedFollowUps(settings, catalogue)
     const implied = [...members.tasks, ...following]
-    const group = await keepToRate(context, request, { implied }, async (charge) => {
+    const isRepeat = async () => {
+      const earlier = given === undefined ? undefined : await broker.groups.find(id)
+      // The request that has created the group may not have added the members yet.
+      return earlier !== undefined && (members.tasks.length === 0 || earlier.count > 0)
+    }
+    const group = await keepToRate(context, request, { implied, isRepeat }, async (charge) => {
       if (tasks !== undefined) await members.admit(id)
       const created = await broker.groups.create(newGroup(id, settings, by, followUps))
       if (created.isNew) charge.keep(following)

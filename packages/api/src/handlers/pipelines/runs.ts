@@ -34,7 +34,8 @@ export async function startRun(context: ApiContext, { body, request, reply }: Ca
   const { source, reduction } = definition
   const named = reduction === undefined ? [source] : [source, reduction.task]
   const implied = named.map(({ name: task, queue }) => ({ task, queue }))
-  const { run, isNew } = await keepToRate(context, request, { implied }, async (charge) => {
+  const isRepeat = async () => given !== undefined && (await broker.runs.find(id)) !== undefined
+  const { run, isNew } = await keepToRate(context, request, { implied, isRepeat }, async (charge) => {
     const started = await broker.runs.start(planned)
     if (started.isNew) charge.keep(implied)
     return started
