@@ -50,7 +50,8 @@ export interface Charge {
  * give tokens back. Otherwise takes none, except that the tokens over all queues may take one. Taking tokens is atomic in each queue only;
  * see `Broker.takeInQueues`.
  *
- * @throws EnqueueRateError if a rate is exceeded, even by a request that repeats an earlier one, unless `isRepeat` recognises it. Nothing has been stored.
+ * @throws EnqueueRateError if a rate is exceeded, even by a request that repeats an earlier one, unless `isRepeat` recognises it. Nothing
+ * has been stored.
  * @throws BullpenError `payload_too_large` if a rate never permits this many tasks at once, or `redis_unavailable`.
  */
 export function keepToRate<T>(
