@@ -9,7 +9,7 @@ import { watchBuiltIns } from '@bullpen/sandbox/internal'
 
 /** How often the timer compares the functions that almost all code uses, in ms. One comparison takes a few microseconds. */
 const INTERVAL_MS = 50
-/** Everything is compared every so many times. One comparison takes about half a millisecond. */
+/** Every how many of these comparisons also covers everything else. One such comparison takes about half a millisecond. */
 const ALL_EVERY = 20
 
 /** The global functions and objects without which a library fails in a callback of its own, where the error belongs to no attempt. */

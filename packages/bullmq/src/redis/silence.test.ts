@@ -14,7 +14,7 @@ function setup() {
   return { time, open: scriptedRedis(time) }
 }
 
-/** Sends a command of which nobody waits for the reply. It fails if the connection is closed. */
+/** Sends a command without waiting for its reply. The command fails if the connection is closed. */
 const send = (command: Promise<unknown>): void => void command.catch(() => {})
 
 /** Sends a command every 100 ms, as if other callers of the process used the connection. */

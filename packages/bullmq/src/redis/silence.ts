@@ -84,7 +84,7 @@ export function closeWhenSilent<Client extends Commander>(client: Client, option
   })
 }
 
-/** Creates a watch over the connections that it is told to follow. It checks all of them together. */
+/** Creates a watch that checks all connections passed to `follow` together. */
 export function createSilenceWatch({ now, every }: CheckTimes): SilenceWatch {
   /** The connections that are open or being opened. */
   const open = new Map<Redis, Watched>()
